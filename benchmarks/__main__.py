@@ -126,7 +126,9 @@ def sizes(given: argparse.Namespace) -> list[str]:
 
 def circumstances(versions: dict[str, str]) -> dict[str, Any]:
     """When, what and where."""
-    asked = "import cranfield as c, numpy, cranfield.kernels as k; print(c.__version__, numpy.__version__, k.NATIVE)"
+    asked = (
+        "import cranfield as c, numpy, cranfield.base.kernels as k; print(c.__version__, numpy.__version__, k.NATIVE)"
+    )
     answer = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True).stdout
     version, numpy, native = answer.split()
     return {

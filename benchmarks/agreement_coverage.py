@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.stats.agreement import Patterns, all_forms, coefficient, interval_over_clusters
-from cranfield.stats.labels import Scale
+from cranfield.stats.ratings import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.stats.agreement import Coefficient
+    from cranfield.stats.agreement import AgreementCoefficient
     from cranfield.stats.ties import Floats, Ints
 
 POPULATION, PARTS = 60_000, 20  # topics that stand for all, and in how many parts they are drawn
@@ -83,7 +83,7 @@ def kinds(name: str, raters: int) -> tuple[Floats, Floats | None, Ints]:
     return rows, None, of_way
 
 
-def patterns_of(chosen: Coefficient, grades: Ints) -> Patterns:
+def patterns_of(chosen: AgreementCoefficient, grades: Ints) -> Patterns:
     """What a coefficient sees of grades."""
     one, other, of_way = kinds(str(chosen), grades.shape[1])
     of_item = of_way[np.ravel_multi_index(tuple(grades.T + 1), (5,) * grades.shape[1])]

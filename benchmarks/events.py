@@ -123,9 +123,9 @@ def loaded(port: int, rate: float, size: int, seconds: float, mark: str, headers
 
 def proven(folder: Path, confirmed: dict[str, int]) -> None:
     """Hold the log against what was confirmed: requests and how many events each had."""
-    from cranfield.online.log import Log, connect
+    from cranfield.experiments.log import EventLog, connect
 
-    with Log(folder / "log") as log:
+    with EventLog(folder / "log") as log:
         relation = log.relation(connect())
         [(rows, ids)] = relation.aggregate("count(*), count(DISTINCT event_id)").fetchall()
         requests = relation.project("regexp_extract(event_id, '^(.*)-', 1) AS request").aggregate(
@@ -213,14 +213,14 @@ def hold(port: int, idle: int, slow: int) -> None:
 
 def crowded(seconds: float, idle: int = IDLE, slow: int = SLOW) -> list[Row]:
     """Single events with a token while a stranger holds idle and slow connections."""
-    from cranfield.web.applications import Applications
+    from cranfield.experiments.service_tokens import ApplicationTokens
 
     rate = 200.0
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(dir=".") as home:
         folder = Path(home)
-        headers = {"Host": NAME, "Authorization": f"Bearer {Applications(str(folder / 'log')).new('bench')}"}
+        headers = {"Host": NAME, "Authorization": f"Bearer {ApplicationTokens(str(folder / 'log')).new('bench')}"}
         proxy = ("--behind-proxy", "127.0.0.3", "--allow-host", NAME)  # which demands tokens; nobody comes through it
         with serving(folder, *proxy, port=port):
             loaded(port, 50.0, 1, min(2.0, seconds), secrets.token_hex(4), headers)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cranfield.stats.bootstrap import redrawn_mean
 from cranfield.stats.consensus.method import METHODS
-from cranfield.stats.labels import Labels, Scale
-from cranfield.stats.redrawn import redrawn_mean
+from cranfield.stats.ratings import Labels, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

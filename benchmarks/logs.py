@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.table import Row
 from benchmarks.timing import Spread
-from cranfield.judge import Event, open_log
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import answer, lease, open_round
+from cranfield.judging import Event, open_log
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import answer, lease, open_round
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from benchmarks.suite import Plan
-    from cranfield.judge import Log
+    from cranfield.judging import Log
 
 THREADS = (1, 8, 50)
 EVENTS = 400
@@ -45,10 +45,12 @@ def logs(plan: Plan, scale: float = 1.0) -> list[Row]:
                 rows.append(row("confirmed events", kind, threads, added, disk, bar=kind == "SQLite" and threads > 1))
                 name = f"r{threads}"
                 size = count * plan.repeats
-                open_round(log, Round(name=name), [Asked(f"q{i % 20}", f"d{i}", 2) for i in range(size)])
+                open_round(log, Round(name=name), [RoundItem(f"q{i % 20}", f"d{i}", 2) for i in range(size)])
                 judged = [rate(threads, count // 2, judge(log, name)) for _ in range(plan.repeats)]
                 rows.append(row("leased and labelled", kind, threads, judged, disk))
-                open_round(log, Round(name=f"{name}a"), [Asked(f"q{i % 20}", f"e{i}", 2) for i in range(size + 200)])
+                open_round(
+                    log, Round(name=f"{name}a"), [RoundItem(f"q{i % 20}", f"e{i}", 2) for i in range(size + 200)]
+                )
                 judged = [rate(threads, count, answering(log, f"{name}a")) for _ in range(plan.repeats)]
                 rows.append(row("label kept, next leased", kind, threads, judged, disk))
                 log.close()

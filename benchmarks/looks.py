@@ -12,16 +12,16 @@ from sqlalchemy import insert
 from benchmarks.logs import places, server
 from benchmarks.table import Row
 from benchmarks.timing import Spread
-from cranfield.judge import open_log
-from cranfield.judge.event import DEFAULTS
-from cranfield.judge.looking import about, decided, mine, waiting
+from cranfield.judging import open_log
+from cranfield.judging.event import DEFAULTS
+from cranfield.judging.log_queries import about, decide_log, mine, waiting
 from cranfield.store import tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from benchmarks.suite import Plan
-    from cranfield.judge.database import DatabaseLog
+    from cranfield.judging.database_log import DatabaseLog
 
 LABELS, TOPICS, PEOPLE, MANY = 1_000_000, 250, 50, 20_000
 TIME = "2026-03-01T00:00:00.{:06d}Z"
@@ -53,8 +53,8 @@ def looked_at(log: DatabaseLog, count: int) -> dict[str, Callable[[], Any]]:
         "my last 50 labels": lambda: mine(log, "a7"),
         "all about a document": lambda: about(log, "q7", "d7"),
         "all of a topic": lambda: about(log, "q7"),
-        "qrels by latest": lambda: decided(log, "latest"),
-        "qrels by majority": lambda: decided(log, "majority"),
+        "qrels by latest": lambda: decide_log(log, "latest"),
+        "qrels by majority": lambda: decide_log(log, "majority"),
     }
 
 

@@ -27,14 +27,14 @@ PLAN_BAR = 40.0  # ms
 
 def interleaving(repeats: int) -> list[Row]:
     """Two lists of ten: drawing a list (of probabilistic with its credit), planning, sealing, opening."""
-    from cranfield.online import Keys, credit, interleave
-    from cranfield.online.interleave import METHODS
-    from cranfield.online.interleave.optimised import planned
+    from cranfield.experiments import Keys, credit, interleave
+    from cranfield.experiments.interleaving import METHODS
+    from cranfield.experiments.interleaving.optimised import list_distribution
 
     pairs, coin, keys = rankings(), random.Random(1), Keys.new()
-    planned(*map(tuple, pairs[0]), "inverse")  # which also imports the solver
-    planned.cache_clear()
-    plans = [cpu(lambda pair=pair: planned(*map(tuple, pair), "inverse")) for pair in pairs]  # type: ignore[misc]
+    list_distribution(*map(tuple, pairs[0]), "inverse")  # which also imports the solver
+    list_distribution.cache_clear()
+    plans = [cpu(lambda pair=pair: list_distribution(*map(tuple, pair), "inverse")) for pair in pairs]  # type: ignore[misc]
     rows = [micro("plan", "optimised", plans, PLAN_BAR, "ms")]
     for name in METHODS:
 
@@ -129,8 +129,8 @@ def analysis(repeats: int) -> list[Row]:
     from datetime import UTC, datetime
     from pathlib import Path
 
-    from cranfield.online.log import connect
-    from cranfield.workspace.experiments import analyze
+    from cranfield.commands.experiments import analyze
+    from cranfield.experiments.log import connect
 
     rows = []
     for count in EVENTS:

@@ -20,7 +20,7 @@ from benchmarks import importing, table
 from benchmarks.suite import SCRIPTS, Plan
 from benchmarks.table import Row
 from benchmarks.timing import Spread, run
-from cranfield.passages import best_passage, marks
+from cranfield.base.passages import best_passage, marks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

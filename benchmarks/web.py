@@ -27,10 +27,10 @@ from benchmarks.logs import server as postgres
 from benchmarks.suite import Plan
 from benchmarks.table import Row
 from benchmarks.timing import Spread
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import open_round
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
 from cranfield.store.accounts import Accounts
-from cranfield.workspace.bench import make_example, open_bench
+from cranfield.workbench.workspace import make_example, open_bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,7 +75,7 @@ def prepared(folder: Path, db: str | None, people: int, documents: int) -> list[
     bench = open_bench(folder, db)
     known = [f"d{number:03d}" for number in range(1, 333)]
     topics = [f"{topic}" for topic in range(101, 175)]
-    asked = [Asked(topics[i // 332 % 74], known[i % 332]) for i in range(min(documents, 332 * 74))]
+    asked = [RoundItem(topics[i // 332 % 74], known[i % 332]) for i in range(min(documents, 332 * 74))]
     open_round(bench.log, Round(name="1"), asked)
     accounts = Accounts(bench.database)
     secrets = []
@@ -158,6 +158,7 @@ def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
             context.add_cookies([{"name": f"cranfield-{port}", "value": secret, "url": f"http://127.0.0.1:{port}"}])
             page = context.new_page()
             page.goto("/judge")
+            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
             first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1e3
             taken = [page.evaluate(PRESS) / 1e3 for _ in range(max(5, round(100 * scale)))]
         opened.close()
@@ -268,7 +269,7 @@ def make_large(folder: Path, db: str | None, scale: float) -> None:
     """A workspace with so many labels and runs, written in bulk."""
     import numpy as np
 
-    from cranfield.judge.event import Event
+    from cranfield.judging.event import Event
 
     topics, runs, labels = max(5, round(TOPICS * min(1, scale * 4))), max(3, round(RUNS * scale)), round(LABELS * scale)
     (folder / "runs").mkdir(parents=True)
@@ -288,7 +289,7 @@ def make_large(folder: Path, db: str | None, scale: float) -> None:
     bench = open_bench(folder, db)
     each = labels // topics
     open_round(
-        bench.log, Round(name="1", overlap=2), [Asked(f"{t}", f"d{d}", 2) for t in range(topics) for d in range(20)]
+        bench.log, Round(name="1", overlap=2), [RoundItem(f"{t}", f"d{d}", 2) for t in range(topics) for d in range(20)]
     )
     for topic in range(topics):
         bench.log.add(

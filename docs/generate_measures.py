@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cranfield.measures import REGISTRY
-from cranfield.workspace.listing import measures
+from cranfield.commands.listings import measures
+from cranfield.evaluation.measures import REGISTRY
 
 PAGE = Path(__file__).with_name("measures.md")
 TESTS = Path(__file__).parents[1] / "tests"

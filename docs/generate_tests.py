@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cranfield.workspace.listing import corrections, tests
+from cranfield.commands.listings import corrections, tests
 
 PAGE = Path(__file__).with_name("test-list.md")
 

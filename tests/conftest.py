@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +15,15 @@ import pytest
 
 import hypotheses  # noqa: F401 (it sets how examples are drawn)
 from browsers import chromium, event_loop_set
-from cranfield.judge import open_log
+from cranfield.judging import open_log
 from databases import KINDS, location_of, start_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cranfield.judge import Log
+    from cranfield.judging import Log
+
+collect_ignore = ["plugins"]  # a package that test_extensions.py installs, and tests that it runs elsewhere
 
 # A worker keeps to one core, its processes too: linear algebra on all cores in every worker takes twice the time.
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
@@ -32,6 +36,38 @@ def pytest_runtest_setup() -> None:
     provider = sys.modules.get("cranfield.compat.ir_measures")
     if provider is not None:
         provider.uninstall()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PostgreSQL runs in `make test` where a module promises something of every database; `make test-all` runs it everywhere.
+
+    What the code above a log does is the same on each kind of log, and the promise suites hold the kinds to that.
+    """
+    for item in items:
+        parameters = getattr(item, "callspec", None)
+        values = parameters.params.values() if parameters is not None else ()
+        on_server = any(isinstance(value, str) and value == "postgresql" for value in values)
+        if on_server and not item.get_closest_marker("every_database"):
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests live to the end: the garbage collector need not walk through them again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say at the end what was skipped and why, so that a missing browser or package is never overlooked."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ())
+    )
+    if reasons:
+        terminalreporter.section("skipped")
+        for reason, count in reasons.most_common():
+            terminalreporter.write_line(f"{count:4} skipped: {reason}")
 
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"

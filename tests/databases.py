@@ -74,5 +74,7 @@ def location_of(kind: str, folder: Path, server: str | None) -> str:
         return str(folder / "labels.jsonl")
     if kind == "sqlite":
         return str(folder / "work.db")
+    if kind == "memory":
+        return f"memory:{folder}"
     assert server is not None
     return new_database(server)

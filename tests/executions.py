@@ -225,7 +225,7 @@ def rendered_on(terminals: list[Terminal]) -> Iterator[None]:
     for module in pkgutil.iter_modules(cli.__path__):  # one that is loaded meanwhile would keep the patched functions
         importlib.import_module(f"{cli.__name__}.{module.name}")
     new = {getattr(output, name): once_each(getattr(output, name)) for name in WRITERS}
-    new[output.written] = rendered(output.written)
+    new[output.rendered] = rendered(output.rendered)
     with ExitStack() as patches:
         for loaded in [each for name, each in sys.modules.items() if name.startswith(cli.__name__)]:
             for name, value in list(vars(loaded).items()):

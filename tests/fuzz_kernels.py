@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError
-from cranfield.formats.known.trec import QRELS, RUN
-from cranfield.kernels import native, twin
-from cranfield.kernels.table import Found, Layout, Order, Strings, Table
+from cranfield.base.errors import DataError
+from cranfield.base.kernels import native, twin
+from cranfield.base.kernels.table import HitRows, LineLayout, Order, RowTable, Strings
+from cranfield.formats.files.trec import QRELS, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MARCO = Layout("topic document rank", topic=0, document=1, value=2, descending=False, most=3)
+MARCO = LineLayout("topic document rank", topic=0, document=1, value=2, descending=False, most=3)
 LAYOUTS = [
     RUN,
     RUN._replace(most=None),
@@ -157,7 +157,7 @@ def plain(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Strings):
         return list(value)
-    if isinstance(value, (Table, Found)):
+    if isinstance(value, (RowTable, HitRows)):
         return {name: plain(part) for name, part in vars(value).items()}
     return value
 
@@ -171,7 +171,7 @@ def outcome(call: Any, *args: Any) -> Any:
         return ("error", str(error))
 
 
-def compare(text: bytes, layout: Layout, order: Order, lenient: bool, indexes: tuple[Any, Any]) -> None:
+def compare(text: bytes, layout: LineLayout, order: Order, lenient: bool, indexes: tuple[Any, Any]) -> None:
     """Stop with the input if the kernels differ on it."""
     fast, slow = indexes
     pairs = [

@@ -16,6 +16,7 @@ settings.register_profile(THOROUGH, everywhere, derandomize=False, max_examples=
 settings.load_profile(QUICK)
 
 
-def examples(quick: int) -> settings:
-    """So many examples in `make test`, five times as many in `make test-all`."""
-    return settings(max_examples=quick if settings.get_current_profile_name() == QUICK else TIMES * quick)
+def examples(quick: int, thorough: int | None = None) -> settings:
+    """So many examples in `make test`; in `make test-all` five times as many, or as many as are given."""
+    more = TIMES * quick if thorough is None else thorough
+    return settings(max_examples=quick if settings.get_current_profile_name() == QUICK else more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cranfield.formats.reading import as_qrels
+from cranfield.formats.runs_and_qrels import as_qrels
 
 Grades = dict[str, dict[str, float]]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from cranfield.online.event import Event
-from cranfield.online.log import Log
+from cranfield.experiments.event import UserEvent
+from cranfield.experiments.log import EventLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +30,12 @@ days = 14
 class Trail:
     """What happened, an event at a time."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[UserEvent] = field(default_factory=list)
 
     def add(self, kind: str, unit: str, day: float = 0.0, second: float = 0.0, **more: Any) -> Trail:
         more.setdefault("event_id", f"e{len(self.events)}")
         time = START + timedelta(days=day, seconds=second)
-        self.events.append(Event(time=time.isoformat(), kind=kind, unit=unit, **more))
+        self.events.append(UserEvent(time=time.isoformat(), kind=kind, unit=unit, **more))
         return self
 
     def expose(self, unit: str, variant: str, day: float = 0.0, **more: Any) -> Trail:
@@ -62,7 +62,7 @@ class Trail:
         return self
 
     def write(self, folder: Path) -> str:
-        with Log(folder, create=True) as log:
+        with EventLog(folder, create=True) as log:
             log.append(self.events)
         return str(folder)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from cranfield import Run
-from cranfield.formats.known.trec import RUN
-from cranfield.run import Text
+from cranfield.base.run import TextSource
+from cranfield.formats.files.trec import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def proves(*measures: str) -> Callable[[T], T]:
 
 def wide_run(path: Path) -> Run:
     """A run read as trec_eval reads it: columns after the sixth are ignored, whatever went wrong before them."""
-    return Run(Text(path.read_bytes(), RUN._replace(most=None), str(path)), path.name)
+    return Run(TextSource(path.read_bytes(), RUN._replace(most=None), str(path)), path.name)
 
 
 def per_topic(scores: Scores) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import layouts
-from cranfield.formats.folder import BUNDLED
+from cranfield.formats.collection_folder import BUNDLED
 from executions import executed
 from pages import ROOT
 from shell import EXAMPLES

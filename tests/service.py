@@ -14,10 +14,10 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from cranfield.http.serving import Manner, bound, server
-from cranfield.online.token import Keys
-from cranfield.web.service import application
-from cranfield.web.service_serving import Setting, finish, prepared
+from cranfield.experiments.interleaving.token import Keys
+from cranfield.experiments.serve import ServiceSettings, finish, prepare_service
+from cranfield.experiments.service import application
+from cranfield.http.serving import ServerSettings, bound, server
 from shell import EXAMPLES
 from workbench import Client, Reply
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cranfield.http.limits import Limits
-    from cranfield.web.service import Service
+    from cranfield.experiments.service import Service
+    from cranfield.http.connections import ClientLimits
 
 PLANS = EXAMPLES / "online" / "plans"
 TIME = "2026-03-01T10:00:00.000000Z"
@@ -48,13 +48,13 @@ class Caller(Client):
 
 @contextmanager
 def serving(
-    folder: Path, accounts: bool = False, pack: float = 3600.0, limits: Limits | None = None, **setting: Any
+    folder: Path, accounts: bool = False, pack: float = 3600.0, limits: ClientLimits | None = None, **setting: Any
 ) -> Iterator[tuple[Service, Caller]]:
     """A service on a log of its own in a folder, from a thread, and a program that calls it."""
-    opened, manner = bound(Manner(port=0, accounts=accounts), limits)
+    opened, manner = bound(ServerSettings(port=0, accounts=accounts), limits)
     opened.listen()
-    chosen = Setting([str(PLANS)], str(folder / "log"), pack=pack, **setting)
-    service = prepared(chosen, manner, lambda _: None, opened.connections)
+    chosen = ServiceSettings([str(PLANS)], str(folder / "log"), pack=pack, **setting)
+    service = prepare_service(chosen, manner, lambda _: None, opened.connections)
     keys = Keys.new()
     service.keys = lambda: keys
     running = server(application(service), manner, opened)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import event, select
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.store import Database, open_database, tables
 from cranfield.store.accounts import IDLE, LIFETIME, MOST_TOKENS, ROLES, SEEN, Account, Accounts
 from databases import location_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.every_database
 
 START = datetime(2026, 3, 1, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

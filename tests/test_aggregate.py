@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cranfield import Evaluator, compare, evaluate, gate, leaderboard, measure, measures
-from cranfield.errors import ConventionError, MeasureError
-from cranfield.measures import REGISTRY
-from cranfield.measures.measure import AGGREGATES, Ratio, aggregated, load_all
+from cranfield.base.errors import ConventionError, MeasureError
+from cranfield.evaluation.measures import REGISTRY
+from cranfield.evaluation.measures.definition import AGGREGATES, Ratio, aggregated
 from shell import cranfield
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def test_every_measure_that_takes_a_mean_can_take_another_aggregate() -> None:
 
 
 def test_a_mistaken_aggregate_says_what_is_expected() -> None:
-    with pytest.raises(MeasureError, match=r"a cut-off stands behind the measure: gmean\(AP@10\)"):
+    with pytest.raises(MeasureError, match=r"the cut-off belongs inside the brackets: gmean\(AP@10\)"):
         measure("gmean(AP)@10")
     with pytest.raises(MeasureError, match=r"median\(gmean\(AP\)\): gmean\(AP\) is one number for all topics already"):
         measure("median(gmean(AP))")
@@ -127,7 +127,7 @@ def test_scores_say_when_mean_and_geometric_mean_rank_two_runs_differently() -> 
     scores = evaluate(EASY, {"bold": BOLD, "solid": SOLID}, "AP P@1")
     assert scores.mean("AP", "bold") == pytest.approx(0.525)
     assert math.sqrt(1 / 20) < 0.5
-    assert scores.turned() == {"AP": ("bold", "solid")}
+    assert scores.reversals() == {"AP": ("bold", "solid")}
     [note] = [note for note in scores.notes() if "geometric" in note]
     assert note.startswith("AP: bold is ahead of solid by the mean, behind by the geometric mean, ")
     assert scores.to_dict()["mean_and_gmean_differ"] == {"AP": ["bold", "solid"]}
@@ -136,15 +136,15 @@ def test_scores_say_when_mean_and_geometric_mean_rank_two_runs_differently() -> 
 @pytest.mark.parametrize("measure", ["gmean(AP)", "gm_map", "RR", "gmean(RR)", "P@1", "nDCG@10", "median(AP)"])
 def test_only_the_mean_of_ap_is_held_against_its_geometric_mean(measure: str) -> None:
     scores = evaluate(EASY, {"bold": BOLD, "solid": SOLID}, measure)
-    assert scores.turned() == {}
+    assert scores.reversals() == {}
     assert not any("geometric" in note for note in scores.notes())
 
 
 def test_scores_are_silent_where_both_means_agree_or_tie() -> None:
     scores = evaluate(EASY, {"solid": SOLID, "same": SOLID}, "RR NumRet median(RR)")
-    assert scores.turned() == {}
+    assert scores.reversals() == {}
     assert "mean_and_gmean_differ" not in scores.to_dict()
-    assert evaluate(EASY, BOLD, "RR").turned() == {}
+    assert evaluate(EASY, BOLD, "RR").reversals() == {}
 
 
 def test_the_command_takes_an_aggregate_and_prints_the_note_apart_from_the_data() -> None:
@@ -175,9 +175,7 @@ def test_a_micro_average_is_typed_around_the_measure_as_the_leaderboard_prints_i
     assert board.to_text().splitlines()[2].count("micro(R@5)") == 1
 
 
-@pytest.mark.parametrize(
-    "cls", [cls for cls in load_all().values() if issubclass(cls, Ratio)], ids=lambda cls: cls.name
-)
+@pytest.mark.parametrize("cls", [cls for cls in REGISTRY.values() if issubclass(cls, Ratio)], ids=lambda cls: cls.name)
 def test_every_ratio_has_a_micro_average_whose_name_reads_back(cls):
     chosen = cls(average="micro", **({"k": 5} if cls.at == "k" else {}))
     assert str(chosen).startswith(f"micro({cls.name}")
@@ -187,10 +185,10 @@ def test_every_ratio_has_a_micro_average_whose_name_reads_back(cls):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("micro(AP)", r"micro\(AP\): AP is no ratio that could be summed up; micro averages are there of .*\bR\b"),
+        ("micro(AP)", r"micro\(AP\): AP is not a ratio; micro averages exist for .*\bR\b"),
         ("micro(micro(R@5))", r"micro\(R@5\) is one number for all topics already"),
         ("micro(median(R@5))", r"median\(R@5\) is one number for all topics already"),
-        ("micro(R)@5", r"a cut-off stands behind the measure: micro\(R@5\)"),
+        ("micro(R)@5", r"the cut-off belongs inside the brackets: micro\(R@5\)"),
     ],
 )
 def test_a_micro_average_that_is_none_is_refused_by_name(typed, said):
@@ -201,6 +199,6 @@ def test_a_micro_average_that_is_none_is_refused_by_name(typed, said):
 def test_tests_refuse_a_micro_average_by_name():
     [pair] = compare(MICRO_QRELS, MICRO_RUNS, "micro(R@5)").pairs
     assert pair.p != pair.p
-    assert pair.reason.startswith("micro(R@5) adds up all topics before it divides (a micro average)")
+    assert pair.reason.startswith("micro(R@5) is a micro average over all topics")
     with pytest.raises(ConventionError, match=r"a gate compares means over topics, and micro\(R@5\) is not one"):
         gate(MICRO_QRELS, MICRO_RUNS["one"], MICRO_RUNS["two"], measures="micro(R@5)")

@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cranfield.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError
 from cranfield.formats.streams import own_mark
-from cranfield.judge import Event, open_log
-from cranfield.judge.versions import freeze
+from cranfield.judging import Event, open_log
+from cranfield.judging.versions import freeze
 from cranfield.store import open_database, tables
 from cranfield.store.accounts import Accounts
-from cranfield.workspace.backup import backup
+from cranfield.workbench.backup import backup
 from databases import location_of
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.every_database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -78,7 +80,7 @@ def test_an_archive_holds_the_log_and_the_files_and_serves_the_commands(work, tm
     assert cranfield("judge", "verify", top / "work.db").code == 0
     log, copy = open_log(db or folder / "work.db"), open_log(top / "work.db")
     assert copy.events() == log.events()
-    assert copy.standing() == log.standing()
+    assert copy.current_events() == log.current_events()
     assert copy.add([label("after")]) == (1, 0)
     assert copy.place() == 5
     for each in (log, copy):
@@ -242,7 +244,7 @@ def test_a_name_that_a_zip_cannot_hold_is_told(folder, tmp_path):
 
 
 def test_a_file_that_goes_meanwhile_is_left_out_and_one_that_cannot_be_read_is_named(folder, tmp_path, monkeypatch):
-    from cranfield.workspace import backup as room
+    from cranfield.workbench import backup as room
 
     usual = room._files
     monkeypatch.setattr(room, "_files", lambda *given: [*usual(*given), "gone.run"])

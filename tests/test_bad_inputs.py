@@ -24,9 +24,9 @@ import pytest
 
 import cranfield
 import odd_files
-from cranfield import errors
+from cranfield.base import errors
 from cranfield.cli import COMMANDS
-from cranfield.formats.registry import FORMATS
+from cranfield.formats import FORMATS
 from cranfield.formats.streams import own_mark, write_bytes
 from hostile import commands, slots
 from shell import EXAMPLES

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.formats.folder import BUNDLED
-from cranfield.judge import Event
-from cranfield.workspace.bench import Bench, open_bench
-from cranfield.workspace.hashes import Hashes
+from cranfield.base.errors import DataError
+from cranfield.formats.collection_folder import BUNDLED
+from cranfield.judging import Event
+from cranfield.workbench.disk_caches import FileHashes
+from cranfield.workbench.workspace import Bench, open_bench
 from databases import location_of
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ def test_a_hash_is_kept_until_size_or_time_change(tmp_path, monkeypatch):
     path.write_bytes(LINES)
     os.utime(path, ns=(10**18, 10**18))
     read: list[int] = []
-    first = Hashes(str(tmp_path / "hashes.json")).of(str(path), read.append)
-    again = Hashes(str(tmp_path / "hashes.json"))
+    first = FileHashes(str(tmp_path / "hashes.json")).of(str(path), read.append)
+    again = FileHashes(str(tmp_path / "hashes.json"))
     assert again.of(str(path), read.append) == first
     assert read == [len(LINES)]
     assert again.unknown([str(path)]) == 0
@@ -152,7 +152,7 @@ def test_a_damaged_file_of_hashes_only_costs_work(tmp_path, content):
     (tmp_path / "hashes.json").write_bytes(content)
     path = tmp_path / "a.run"
     path.write_bytes(LINES)
-    assert len(Hashes(str(tmp_path / "hashes.json")).of(str(path))) == 64
+    assert len(FileHashes(str(tmp_path / "hashes.json")).of(str(path))) == 64
 
 
 # uploads

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks a
 import pytest
 from benchmarks import events, online
 
-from cranfield.online.interleave import METHODS
+from cranfield.experiments.interleaving import METHODS
 
 
 def test_a_small_run_prints_a_row_for_every_method(capsys, monkeypatch):
@@ -38,11 +38,11 @@ def test_a_small_load_on_the_service_is_confirmed_and_found_in_the_log(capsys, m
 
 
 def test_a_log_without_a_confirmed_event_makes_the_measurement_void(tmp_path):
-    from cranfield.online.event import Event
-    from cranfield.online.log import Log
+    from cranfield.experiments.event import UserEvent
+    from cranfield.experiments.log import EventLog
 
-    with Log(tmp_path / "log", create=True) as log:
-        log.append([Event(event_id=f"a-1-{i}", time="2026-03-01", kind="x", unit="u") for i in range(2)])
+    with EventLog(tmp_path / "log", create=True) as log:
+        log.append([UserEvent(event_id=f"a-1-{i}", time="2026-03-01", kind="x", unit="u") for i in range(2)])
     events.proven(tmp_path, {"a-1": 2})
     with pytest.raises(events.Wrong, match="1 confirmed requests not whole"):
         events.proven(tmp_path, {"a-1": 2, "a-2": 2})

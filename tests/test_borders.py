@@ -8,8 +8,10 @@ on one floor may import each other as long as no cycle of modules comes of it.
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.metadata
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -52,9 +54,10 @@ AT_THE_TOP = {
     "cli": {"click"},
     "compat": {"ir_measures"},  # in the one module that puts a provider into it
     "store": {"sqlalchemy"},
-    "judge": {"sqlalchemy"},
+    "judging": {"sqlalchemy"},
     "http": {"uvicorn", "h11", "anyio"},
-    "web": {"starlette", "jinja2", "anyio", "markupsafe"},
+    "experiments": {"starlette", "anyio"},
+    "workbench": {"starlette", "jinja2", "anyio", "markupsafe"},
 }
 SEARCH_WORDS = re.compile(r"\b(topics?|quer(?:y|ies)|documents?|qrels?|retriev\w*|relevan\w*|judg\w*|ndcg)\b", re.I)
 
@@ -165,9 +168,9 @@ def across(imports: list[Import]) -> list[str]:
     return [
         f"{i.importer}:{i.line} imports {i.imported}"
         for i in imports
-        if re.fullmatch(r"cranfield\.measures\.\w+", i.importer)
-        and i.imported.startswith("cranfield.measures")
-        and i.imported != "cranfield.measures.measure"
+        if re.fullmatch(r"cranfield\.evaluation\.measures\.\w+", i.importer)
+        and i.imported.startswith("cranfield.evaluation.measures")
+        and i.imported != "cranfield.evaluation.measures.definition"
     ]
 
 
@@ -202,17 +205,17 @@ def test_no_import_points_up():
 @pytest.mark.parametrize(
     "line",
     [
-        "from cranfield.evaluate import evaluate",
+        "from cranfield.evaluation.evaluate import evaluate",
         "from cranfield import evaluate",
         "import cranfield.cli",
-        "def late():\n    from cranfield.scores import Scores",
-        "if TYPE_CHECKING:\n    from cranfield.measures import Measure",
-        "from .evaluate import evaluate",
-        "import importlib\nimportlib.import_module('cranfield.workspace')",
+        "def late():\n    from cranfield.evaluation.scores import Scores",
+        "if TYPE_CHECKING:\n    from cranfield.evaluation.measures import Measure",
+        "from ..evaluation.evaluate import evaluate",
+        "import importlib\nimportlib.import_module('cranfield.commands')",
     ],
 )
 def test_an_import_that_points_up_is_noticed(line):
-    assert upward(imports_of(line, "cranfield.hits"))
+    assert upward(imports_of(line, "cranfield.base.errors"))
 
 
 def graph_of(imports: list[Import]) -> dict[str, set[str]]:
@@ -261,19 +264,67 @@ def test_a_cycle_is_noticed():
     assert cycles_in({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
+def hidden_modules(package: str) -> list[str]:
+    """Submodules that another value of the package hides: `import package.name` would give that value."""
+    loaded = importlib.import_module(package)
+    names = [each.name for each in pkgutil.iter_modules(loaded.__path__) if hasattr(loaded, each.name)]
+    return [
+        f"{package}.{name}"
+        for name in names
+        if getattr(loaded, name) is not importlib.import_module(f"{package}.{name}")
+    ]
+
+
+def test_no_value_of_a_package_hides_a_module_of_the_same_name():
+    packages = [name_of(path) for path in MODULES if path.name == "__init__.py"]
+    assert [hidden for package in packages for hidden in hidden_modules(package)] == []
+
+
+def test_a_hidden_module_is_noticed(monkeypatch):
+    monkeypatch.setattr("cranfield.base.errors", lambda: None)
+    assert hidden_modules("cranfield.base") == ["cranfield.base.errors"]
+
+
 def test_a_measure_imports_no_other_measure():
     assert across(inner()) == []
 
 
 def test_a_measure_that_imports_another_is_noticed():
-    assert across(imports_of("from cranfield.measures.gain import nDCG", "cranfield.measures.user"))
+    assert across(
+        imports_of("from cranfield.evaluation.measures.gain import nDCG", "cranfield.evaluation.measures.user_models")
+    )
 
 
 def test_no_measure_reads_or_writes_files():
     doors = {"os", "io", "pathlib", "mmap", "socket", "subprocess", "urllib", "tempfile", "shutil"}
-    measures = [i for i in all_imports() if room_of(i.importer) == "measures"]
+    measures = [i for i in all_imports() if i.importer.startswith("cranfield.evaluation.measures")]
     assert measures
     assert [i for i in measures if i.imported.split(".")[0] in doors] == []
+
+
+SQL_ROOMS = ("store", "judging")
+
+
+def sql_outside(imports: list[Import]) -> list[str]:
+    """Imports of what SQL on work.db needs, in rooms that go through a log's interface."""
+    return [
+        f"{i.importer}:{i.line} imports {i.imported}"
+        for i in imports
+        if room_of(i.importer) not in SQL_ROOMS
+        and (i.imported.split(".")[0] == "sqlalchemy" or i.imported == "cranfield.store.tables")
+    ]
+
+
+def test_sql_on_a_log_stays_inside_store_and_judging():
+    assert sql_outside(all_imports()) == []
+    for path in MODULES:
+        if room_of(name_of(path)) not in SQL_ROOMS:
+            assert "transaction.connection" not in path.read_text(encoding="utf-8"), path
+
+
+def test_sql_elsewhere_is_noticed():
+    assert sql_outside(imports_of("from sqlalchemy import select", "cranfield.workbench.selection"))
+    assert sql_outside(imports_of("from cranfield.store.tables import events", "cranfield.commands.judging"))
 
 
 def test_statistics_know_no_search_words():
@@ -329,7 +380,7 @@ def test_import_cranfield_loads_no_other_module_of_it_and_nothing_of_others():
 
 
 def test_the_help_of_the_command_line_loads_no_numpy():
-    heavy = {"numpy", "scipy", "rich", "pyarrow", "pandas", "polars", "duckdb", "asyncio", "concurrent"}
+    heavy = {"numpy", "scipy", "pyarrow", "pandas", "polars", "duckdb", "asyncio", "concurrent"}
     assert not roots(loaded_by("-m", "cranfield", "--help")) & heavy
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cranfield.errors import BadLineError, DataError, TooLargeError
+from cranfield.base.errors import BadLineError, DataError, TooLargeError
 from cranfield.formats import streams
 from cranfield.formats.streams import lines, open_buffer, opened, read_small
-from cranfield.systems.http.client import Client
+from cranfield.retrieval.http.client import Client
 from shell import EXAMPLES
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ LONG = 300_000_000  # bytes
 PEAK = """
 import json, resource, sys
 from cranfield.cli import main
-import cranfield.formats.reading, cranfield.formats.registry
+import cranfield.formats.runs_and_qrels, cranfield.formats.format_registry
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -85,7 +85,7 @@ def reading(path: str) -> list[list[str]]:
         ["trec_eval", qrels, path],
         ["online", "ingest", "log", path, "--from", "jsonl"],
         ["online", "assign", path, "unit"],
-        ["online", "ingest", "log", str(EXAMPLES / "online" / "events.jsonl"), "--key", path],
+        ["online", "ingest", "log", str(EXAMPLES / "online" / "events.jsonl"), "--pseudonym-key", path],
         ["run", topics, "--system", f"http:{path}", "-o", "out.run"],
     ]
 

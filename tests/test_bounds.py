@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from cranfield import Extras, Measure, Qrels, Run, evaluate, measure
-from cranfield.bounds import bounds
-from cranfield.errors import ConventionError, CranfieldError, MeasureError
-from cranfield.evaluate import MOVED, PLAIN
+from cranfield.base.errors import ConventionError, CranfieldError, MeasureError
+from cranfield.evaluation.bounds import bounds
+from cranfield.evaluation.evaluate import MOVED, PLAIN
+from cranfield.evaluation.measures import REGISTRY
+from cranfield.evaluation.measures.definition import Gain
 from cranfield.formats import read_qrels
-from cranfield.measures import REGISTRY
-from cranfield.measures.measure import Gain
 from shell import cranfield
 
 SEEDS = 14
@@ -66,7 +66,7 @@ def gradable(m: Measure) -> bool:
     try:
         bounds({"t": {"a": 1}}, {"t": {"a": 2, "b": 1}}, [m], "unjudged", extras=EXTRAS, samples=1)
     except MeasureError as error:
-        return "it sees more of a document than its rank and grade" not in str(error)
+        return "it uses more of a document than its rank and grade" not in str(error)
     return True
 
 
@@ -140,7 +140,7 @@ def baseline() -> Run:
 def found_ties(every_case: int) -> Any:
     text, run = tied_topics()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["cranfield.bounds"], "EVERY_CASE", every_case)
+        patch.setattr(sys.modules["cranfield.evaluation.bounds"], "EVERY_CASE", every_case)
         given = {topic: dict(ranking) for topic, ranking in run.items()}
         return bounds(qrels(text), given, TIED, "ties", extras=EXTRAS, baseline=baseline(), samples=10)
 
@@ -201,7 +201,7 @@ def enumerated_grades() -> tuple[np.ndarray, np.ndarray]:
 def found_grades(every_case: int) -> Any:
     judged, run = open_topics()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["cranfield.bounds"], "EVERY_CASE", every_case)
+        patch.setattr(sys.modules["cranfield.evaluation.bounds"], "EVERY_CASE", every_case)
         return bounds(judged, run, GRADED, "unjudged", extras=EXTRAS, samples=5)
 
 
@@ -268,7 +268,7 @@ def test_a_document_judged_below_0_keeps_its_grade_where_the_measure_values_it_a
 ) -> None:
     low, high = (values[at] for values in enumerated_below())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["cranfield.bounds"], "EVERY_CASE", every_case)
+        patch.setattr(sys.modules["cranfield.evaluation.bounds"], "EVERY_CASE", every_case)
         found = bounds(*negative_topics(), [VALUED[at]], "unjudged", samples=5)
     assert found.proven.all() or not every_case
     proven = found.proven[0, 0]
@@ -292,7 +292,7 @@ def test_a_loss_by_hand_and_the_grades_that_it_is_supposed_of() -> None:
 def outside(judged: Any, run: Any, over: Any, every_case: int) -> list[str]:
     """The measures of which a topic's score lies outside of its bounds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["cranfield.bounds"], "EVERY_CASE", every_case)
+        patch.setattr(sys.modules["cranfield.evaluation.bounds"], "EVERY_CASE", every_case)
         found = bounds(judged, run, [*GRADED, *VALUED], over, extras=EXTRAS, samples=3)
     score, known = found.scores.values, ~np.isnan(found.low)
     assert (known == ~np.isnan(found.high)).all()
@@ -381,7 +381,7 @@ def test_the_ideal_moves_with_the_unjudged_documents_and_the_output_says_so() ->
     assert found.low[0, 0, 0] == 0
     assert found.high[0, 0, 0] == 0.5  # u would be one relevant document of two
     assert found.high[0, 1, 0] == 1
-    assert "the ideal ranking move with them" in found.assumption
+    assert "the ideal ranking change with them" in found.assumption
     assert "any grade of 0, 1, or all stay unjudged;" in found.assumption
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import cranfield
 
-FOLDER = Path(cranfield.__file__).parent / "bundled" / "allotment"
+FOLDER = Path(cranfield.__file__).parent / "collections" / "bundled" / "allotment"
 GRAM = 6  # words
 SHARED_BY_CHANCE = 2  # word 6-grams that two different documents may have in common
 SHARED_BY_REPRINT = 10  # and that a reprint has at least

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cranfield.stats.testing import TESTS
+from cranfield.stats.tests_by_name import TESTS
 
 REPLICATES = 20_000
 BATCH = 2_000  # rows that share their resamples

@@ -1,4 +1,4 @@
-"""Charts: one specification, drawn by Vega for files and by our own hand for the page, and the same in both."""
+"""Charts: one description, drawn by Vega for files and by our own marks for the page, and the same in both."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.curves import curves
-from cranfield.errors import DataError
-from cranfield.report.charts import (
-    COLOURS,
-    DASHES,
-    SHAPES,
+from cranfield.base.errors import DataError
+from cranfield.evaluation.curves import curves
+from cranfield.reports.charts import (
+    Chart,
     bar_chart,
     heat_chart,
     histogram_chart,
@@ -28,12 +26,13 @@ from cranfield.report.charts import (
     strip_chart,
     ticks,
 )
-from cranfield.report.figures import chart
-from cranfield.report.svg import legend, svg
+from cranfield.reports.marks import DASHES, SHAPES
+from cranfield.reports.result_charts import chart
+from cranfield.reports.svg import COLOURS
 
 SPACE = "{http://www.w3.org/2000/svg}"
 rng = np.random.default_rng(7)
-SPECS = {
+CHARTS: dict[str, Chart] = {
     "line": line_chart(
         {"t": ([10, 20, 50], [0.2, 0.4, 0.9]), "sign": ([10, 20, 50], [0.1, 0.3, 0.7])},
         "topics",
@@ -61,22 +60,22 @@ def marks(text: str) -> list[ET.Element]:
     return [element for element in ET.fromstring(text).iter() if "mark" in element.get("class", "").split()]
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", CHARTS)
 def test_every_chart_is_drawn_by_vega_and_for_a_page(name: str) -> None:
-    spec = SPECS[name]
-    json.dumps(spec, allow_nan=False)
-    assert rendered(spec, "svg").startswith(b"<svg")
-    drawn = ET.fromstring(svg(spec, "id"))
+    drawing = CHARTS[name]
+    json.dumps(drawing.vega_lite(), allow_nan=False)
+    assert rendered(drawing, "svg").startswith(b"<svg")
+    drawn = ET.fromstring(drawing.svg("id"))
     numbers = re.findall(r"-?\d+\.?\d*", drawn.get("viewBox", ""))
     assert [float(n) > 0 for n in numbers[2:]] == [True, True]
     assert drawn.get("role") == "img"
     assert drawn.find(f"{SPACE}title") is not None or drawn.find("title") is not None
-    assert marks(svg(spec, "id"))
+    assert marks(drawing.svg("id"))
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", CHARTS)
 def test_nothing_is_drawn_outside_of_a_chart(name: str) -> None:
-    text = svg(SPECS[name], "id")
+    text = CHARTS[name].svg("id")
     assert "nan" not in re.sub(r">[^<]*<", "><", text).lower()
     drawn = ET.fromstring(text)
     _, _, width, height = map(float, drawn.get("viewBox", "").split())
@@ -88,9 +87,9 @@ def test_nothing_is_drawn_outside_of_a_chart(name: str) -> None:
 
 
 def test_bars_are_as_high_as_vega_draws_them() -> None:
-    spec = SPECS["bar"]
-    ours = [float(m.get("height", 0)) for m in marks(svg(spec, "id")) if m.tag.endswith("rect")]
-    text = rendered(spec, "svg").decode()
+    drawing = CHARTS["bar"]
+    ours = [float(m.get("height", 0)) for m in marks(drawing.svg("id")) if m.tag.endswith("rect")]
+    text = rendered(drawing, "svg").decode()
     theirs = [float(h) for h in re.findall(r'aria-roledescription="bar" d="M[\d.,-]+h[\d.-]+v([\d.]+)', text)]
     assert len(theirs) == 3
     assert [h for h in ours if h > 1] == pytest.approx([h for h in theirs if h > 1], abs=0.1)
@@ -98,28 +97,30 @@ def test_bars_are_as_high_as_vega_draws_them() -> None:
 
 def test_points_stand_where_vega_draws_them() -> None:
     points = [("q1", 0.2, 0.4), ("q2", 0.5, 0.9), ("q3", 1.0, 0.0)]
-    spec = scatter_chart(points, "a", "b", "T", domain=(0, 1))
-    ours = [(float(m.get("cx", 0)), float(m.get("cy", 0))) for m in marks(svg(spec, "id")) if m.tag.endswith("circle")]
-    text = rendered(spec, "svg").decode()
+    drawing = scatter_chart(points, "a", "b", "T", domain=(0, 1))
+    ours = [
+        (float(m.get("cx", 0)), float(m.get("cy", 0))) for m in marks(drawing.svg("id")) if m.tag.endswith("circle")
+    ]
+    text = rendered(drawing, "svg").decode()
     theirs = re.findall(r'transform="translate\(([\d.]+),([\d.]+)\)" d="M3', text)
     assert len(theirs) == 3
     assert ours == [pytest.approx((float(x), float(y)), abs=0.06) for x, y in theirs]
 
 
 def test_an_undefined_value_is_no_mark() -> None:
-    assert len([m for m in marks(svg(SPECS["scatter"], "id")) if m.tag.endswith("circle")]) == 1
-    assert len([m for m in marks(svg(SPECS["interval"], "id")) if m.tag.endswith("circle")]) == 1
+    assert len([m for m in marks(CHARTS["scatter"].svg("id")) if m.tag.endswith("circle")]) == 1
+    assert len([m for m in marks(CHARTS["interval"].svg("id")) if m.tag.endswith("circle")]) == 1
 
 
 def test_a_chart_says_in_words_what_it_shows() -> None:
-    text = svg(SPECS["bar"], "id", "dense gains on one topic")
+    text = CHARTS["bar"].svg("id", "dense gains on one topic")
     assert 'aria-labelledby="id-t id-d"' in text
     assert '<desc id="id-d">dense gains on one topic</desc>' in text
     assert "<title>q1: gain 0.2</title>" in text
 
 
 def test_odd_names_are_text_in_a_chart() -> None:
-    text = svg(SPECS["odd names"], "id") + legend(SPECS["odd names"])
+    text = CHARTS["odd names"].svg("id") + CHARTS["odd names"].legend()
     assert "<script>" not in text
     assert "&lt;&amp;&gt;" in text
     assert "検索" in text
@@ -127,25 +128,25 @@ def test_odd_names_are_text_in_a_chart() -> None:
 
 def test_lines_without_points_have_a_legend_of_strokes() -> None:
     curves = {"AP": ([1, 2], [1.0, 0.2]), "RR": ([1, 2], [0.9, 0.1])}
-    drawn = line_chart(curves, "pairs", "p", "Levels", points=False)["layer"][0]["encoding"]
+    drawn = line_chart(curves, "pairs", "p", "Levels", points=False).vega_lite()["layer"][0]["encoding"]
     assert drawn["color"]["legend"] == drawn["strokeDash"]["legend"]
     assert drawn["color"]["legend"]["symbolType"] == "stroke"
     assert drawn["color"]["legend"]["symbolStrokeWidth"] > 0
-    with_points = line_chart(curves, "pairs", "p", "Levels")["layer"][1]["encoding"]
+    with_points = line_chart(curves, "pairs", "p", "Levels").vega_lite()["layer"][1]["encoding"]
     assert "symbolType" not in with_points["shape"]["legend"]
 
 
 def test_a_legend_names_what_is_there_and_nothing_else() -> None:
-    assert re.findall(r"</svg>(\w+)</li>", legend(SPECS["bar"])) == ["up", "equal", "down"]
-    assert re.findall(r"</svg>(\w+)</li>", legend(SPECS["line"])) == ["t", "sign"]
-    assert legend(SPECS["line"]).count("stroke-dasharray") == 1
-    assert legend(SPECS["scatter"]) == ""
+    assert re.findall(r"</svg>(\w+)</li>", CHARTS["bar"].legend()) == ["up", "equal", "down"]
+    assert re.findall(r"</svg>(\w+)</li>", CHARTS["line"].legend()) == ["t", "sign"]
+    assert CHARTS["line"].legend().count("stroke-dasharray") == 1
+    assert CHARTS["scatter"].legend() == ""
 
 
 def test_fourteen_runs_differ_by_colour_dash_or_shape() -> None:
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 1.0}}
-    spec = chart(curves(qrels, {f"run{i:02}": run for i in range(14)}, "pr11"))
-    line, points = spec["layer"][0]["encoding"], spec["layer"][1]["encoding"]
+    drawing = chart(curves(qrels, {f"run{i:02}": run for i in range(14)}, "pr11"))
+    line, points = (layer["encoding"] for layer in drawing.vega_lite()["layer"])
     looks = zip(line["color"]["scale"]["range"], line["strokeDash"]["scale"]["range"], strict=True)
     assert len({(colour, *dash) for colour, dash in looks}) == 14
     shapes = zip(points["color"]["scale"]["range"], points["shape"]["scale"]["range"], strict=True)
@@ -154,9 +155,9 @@ def test_fourteen_runs_differ_by_colour_dash_or_shape() -> None:
 
 
 def test_a_chart_goes_to_a_pdf() -> None:
-    assert rendered(SPECS["bar"], "pdf").startswith(b"%PDF")
+    assert rendered(CHARTS["bar"], "pdf").startswith(b"%PDF")
     with pytest.raises(DataError, match=r"a chart is written as \.svg, \.png, \.pdf, \.html, \.json, not as 'gif'"):
-        rendered(SPECS["bar"], "gif")
+        rendered(CHARTS["bar"], "gif")
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
@@ -172,5 +173,5 @@ def test_ticks_are_few_round_and_inside(low: float, width: float) -> None:
 
 def test_a_histogram_counts_every_value_once() -> None:
     values = [0.0, 0.5, 1.0, math.nan]
-    rows = histogram_chart(values, "x", "T", bins=4, domain=(0, 1))["data"]["values"]
+    rows = histogram_chart(values, "x", "T", bins=4, domain=(0, 1)).rows
     assert sum(row["count"] for row in rows) == 3

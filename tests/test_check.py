@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.check import CODES, Finding, Findings, check, render, to_dict
-from cranfield.check.file import byte_counts, keys
-from cranfield.errors import ConventionError, DataError
-from cranfield.evaluate import Evaluator
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.kernels import Strings
+from cranfield.collections.check import CODES, Finding, Findings, check, render, to_dict
+from cranfield.collections.check.file import byte_counts, keys
+from cranfield.evaluation.evaluate import Evaluator
+from cranfield.evaluation.tie_orders import extreme_order
 from cranfield.formats import write_run
-from cranfield.kernels import Strings
-from cranfield.orders import tied
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -452,8 +452,8 @@ def test_best_and_worst_tie_order_against_exhaustive_enumeration(grades: dict[st
     hits = evaluator.hits({"q": run})
     [ndcg] = evaluator.measures.values()
     values = ndcg_over_all_tie_orders(grades, run)
-    assert ndcg.score(tied(hits, best=True))[0] == pytest.approx(max(values), abs=1e-12)
-    assert ndcg.score(tied(hits, best=False))[0] == pytest.approx(min(values), abs=1e-12)
+    assert ndcg.score(extreme_order(hits, best=True))[0] == pytest.approx(max(values), abs=1e-12)
+    assert ndcg.score(extreme_order(hits, best=False))[0] == pytest.approx(min(values), abs=1e-12)
 
 
 def test_a_tie_across_the_cut_off_by_hand(examine: Callable[..., Findings]) -> None:

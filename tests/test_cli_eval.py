@@ -48,7 +48,7 @@ def test_the_table_has_a_row_a_run_and_says_how_many_topics_there_are():
     assert answer.err == (
         "note: topic 'q6' is judged but missing from dense; it scores 0 (use --missing skip to leave it out)\n"
         "note: AP: dense is ahead of bm25 by the mean, behind by the geometric mean, "
-        "which moves with the hard topics\n"
+        "which gives hard topics more weight\n"
     )
 
 
@@ -237,7 +237,7 @@ def test_rel_is_the_lowest_relevant_grade():
 def test_every_convention_is_an_option_whose_help_lists_its_answers(name):
     choices = get_args(get_type_hints(Conventions)[name])
     if name == "drop_self":
-        assert "--drop-self" in cranfield("eval", "--help").out
+        assert "--drop-self" in cranfield("eval", "--help-all").out
         return
     shown, _ = CONVENTIONS[name]
     assert shown == ("|".join(choices) if choices else "SEP")

@@ -17,18 +17,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Collection, Document, Qrels, Topic, evaluate, read_collection
-from cranfield.answer import Layout
-from cranfield.catalogue import CATALOGUE, recognised
-from cranfield.check.closeness import Closeness, Sample, words
-from cranfield.check.collection import check_collection
-from cranfield.collection import Grade
-from cranfield.describe import Distribution, diff, stats
-from cranfield.describe.show import show
-from cranfield.errors import BadLineError, DataError, TopicError
-from cranfield.findings import COLLECTION_CODES
-from cranfield.formats.folder import bundled_names, hash_of, read_documents, stamp, toml_text, write_collection
-from cranfield.importers import import_collection
-from cranfield.importers.source import Files
+from cranfield.base.collection import Grade
+from cranfield.base.errors import BadLineError, DataError, TopicError
+from cranfield.base.findings import COLLECTION_CODES
+from cranfield.base.results import Layout
+from cranfield.collections.check.collection_checks import Closeness, WordSample, check_collection, words
+from cranfield.collections.describe import Distribution, diff, show, stats
+from cranfield.formats.catalogue import CATALOGUE, recognised
+from cranfield.formats.collection_folder import (
+    bundled_names,
+    hash_of,
+    read_documents,
+    stamp,
+    toml_text,
+    write_collection,
+)
+from cranfield.formats.importers.collection_import import import_collection
+from cranfield.formats.importers.source import Files
 from shell import cranfield
 
 DOCUMENTS = [Document("d1", "Wing flutter", "a wing in a slipstream", {"year": 1958}), Document("d2", text="heat")]
@@ -273,7 +278,7 @@ def test_reversed_grades_are_noticed_and_right_ones_are_not(tmp_path):
 
 def test_concordance_is_that_of_counted_pairs(tmp_path):
     collection = toy(tmp_path / "toy", qrels=Qrels({"q1": {"d1": 2, "d2": 0}}))
-    sample = Sample(collection)
+    sample = WordSample(collection)
     for document in collection.documents():
         sample.add(document, words(f"{document.title} {document.text}"))
     close = Closeness(sample, 1)
@@ -418,7 +423,7 @@ def test_the_collection_says_from_which_grade_on_a_document_is_relevant(tmp_path
     assert float(evaluate(graded, run, "RR")) == 1.0
     for qrels in (tmp_path / "two", read_collection(tmp_path / "two").qrels):
         scores = evaluate(qrels, run, ["RR", "RR(rel=1)"])
-        assert any("the collection says that grades from 2 on are relevant" in each for each in scores.notes())
+        assert any("the collection defines grades of 2 or more as relevant" in each for each in scores.notes())
         assert scores.means() == {"RR": 0.5, "RR(rel=1)": 1.0}
     other = evaluate(tmp_path / "two", run, "RR", rel=1)
     assert (float(other), other.notes()) == (1.0, [])
@@ -585,7 +590,7 @@ def test_a_stamp_is_written_by_the_command(tmp_path):
 
 
 def test_an_unknown_topic_is_an_error_of_its_kind(tmp_path):
-    from cranfield.describe.show import show_topic
+    from cranfield.collections.describe import show_topic
 
     with pytest.raises(TopicError, match="no topic 'q9'; it has 2 others"):
         show_topic(toy(tmp_path / "toy"), "q9")

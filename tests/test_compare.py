@@ -16,14 +16,13 @@ from scipy import stats
 
 import cranfield
 from cranfield import Comparison, Scores, compare
-from cranfield.answer import Layout
-from cranfield.compare import Pair
-from cranfield.compare.bars import difference_bars
-from cranfield.compare.pair import amount, disagreement, p_value
-from cranfield.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.results import Layout
+from cranfield.comparison.comparison_text import difference_bars
+from cranfield.comparison.pair import RunPair, amount, disagreement, p_value
 from cranfield.stats.correction import CORRECTIONS
-from cranfield.stats.test import Outcome
-from cranfield.stats.testing import TESTS
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import SignificanceResult
 
 
 def table(systems: int = 2, topics: int = 60, seed: int = 0, gain: float = 0.0) -> Scores:
@@ -195,7 +194,7 @@ def test_tukey_of_two_systems_is_the_paired_t_test_against_scipy():
 def test_tests_of_all_systems_are_not_corrected_twice(name):
     found = compare(table(4, gain=0.05), tests=name, resamples=500)
     assert all(pair.corrected == pair.p for pair in found.pairs)
-    assert "none beside the test's own" in found.to_text()
+    assert "the test's own, which covers" in found.to_text()
 
 
 def test_anova_brings_tukey_and_friedman_brings_nemenyi():
@@ -220,8 +219,8 @@ def test_a_topic_that_one_system_lacks_is_left_out_of_tests_of_all_and_said_to_b
 # words
 
 
-def made(**changes) -> Pair:
-    pair = Pair("nDCG@10", "bm25", "dense", 212, 0.4, 0.442, 0.042, 0.031, 0.053, 0.5, 131, 12, 69, 0.0002, 0.0004)
+def made(**changes) -> RunPair:
+    pair = RunPair("nDCG@10", "bm25", "dense", 212, 0.4, 0.442, 0.042, 0.031, 0.053, 0.5, 131, 12, 69, 0.0002, 0.0004)
     return replace(pair, **{"ahead": "other", "test": "randomisation", **changes})
 
 
@@ -287,7 +286,7 @@ def test_where_tests_disagree_the_text_says_which_and_why():
     text = disagreement(found.pairs[0], 0.05)
     assert text.startswith("new and old by AP: the tests disagree at 0.05. Significant: paired t")
     assert "not: sign test" in text
-    assert "60 equal topics say nothing to it" in text
+    assert "ignores 60 equal topics" in text
     assert text in found.to_text()
 
 
@@ -298,11 +297,11 @@ def test_where_tests_disagree_the_text_says_which_and_why():
         ("sign", "t", "many small differences go one way, and large ones the other way widen the spread of the mean"),
         ("t", "tukey", "tests of all systems allow for the number of pairs"),
         ("tukey", "seeds", "tests of all systems know only the mean over the runs of a group, not their spread"),
-        ("t", "randomisation", "the difference lies at the edge of what these topics can show"),
+        ("t", "randomisation", "the p-values lie close to the significance level"),
     ],
 )
 def test_why_tests_disagree_is_told_from_what_they_compare(yes, no, why):
-    pair = made(ties=0, outcomes={yes: Outcome(yes, 0.04, 1.0), no: Outcome(no, 0.06, 1.0)})
+    pair = made(ties=0, outcomes={yes: SignificanceResult(yes, 0.04, 1.0), no: SignificanceResult(no, 0.06, 1.0)})
     assert disagreement(pair, 0.05).endswith(f"({why})")
 
 
@@ -312,7 +311,7 @@ def test_where_tests_agree_nothing_is_said():
 
 def test_unpaired_tests_that_disagree_are_explained():
     found = compare(table(gain=0.04, seed=3), tests=["t", "welch"])
-    assert "do not know that both answered the same topics" in disagreement(found.pairs[0], 0.05)
+    assert "ignore that both systems answered the same topics" in disagreement(found.pairs[0], 0.05)
 
 
 def test_equal_means_have_no_winner():
@@ -506,7 +505,7 @@ def test_a_notebook_gets_a_table_with_headers_and_escaped_names():
 def test_a_notebook_draws_a_bar_for_each_topic_and_says_what_it_shows():
     html = compare(table(topics=60))._repr_html_()
     assert html.count("<rect") == 60
-    assert 'role="img" aria-label="AP of sys1 less that of sys0, topic by topic: ' in html
+    assert 'role="img" aria-label="AP of sys1 minus that of sys0, topic by topic: ' in html
 
 
 def test_the_table_of_pairs_has_numbers_behind_its_cells():
@@ -519,7 +518,7 @@ def test_the_table_of_pairs_has_numbers_behind_its_cells():
     ]
     assert [row[-1].best for row in shown.cells()] == [True, True, True]
     aloud = found.pair_table(Layout(digits=2, medium="html"))
-    assert (aloud.head[-1], aloud.texts()[1][-1]) == ("other is", "better")
+    assert (aloud.head[-1], aloud.texts()[1][-1]) == ("run B is", "better")
 
 
 def test_a_comparison_is_whole_and_does_not_change():
@@ -550,7 +549,7 @@ def test_the_representation_is_the_text():
 # input that cannot be compared
 
 
-def no_p(found: Comparison) -> Pair:
+def no_p(found: Comparison) -> RunPair:
     [pair] = found.pairs
     assert pair.p != pair.p
     assert pair.corrected != pair.corrected
@@ -612,8 +611,8 @@ def test_an_infinite_score_is_an_error():
 def test_the_text_says_that_equivalence_is_not_corrected_and_intervals_are_of_one_pair():
     values = np.random.default_rng(1).uniform(size=(60, 3))
     said = compare(Scores.from_table(values), margin=0.1).to_text()
-    assert "equivalence and non-inferiority: t-tests within 0.1, each by itself, not corrected" in said
-    assert "(t), of each pair by itself" in said
+    assert "equivalence and non-inferiority: t-tests within 0.1, each alone, not corrected" in said
+    assert "(t), for each pair alone" in said
     alone = compare(Scores.from_table(values[:, :2])).to_text()
     assert "by itself" not in alone
 
@@ -673,8 +672,8 @@ def test_a_micro_average_has_no_p_value():
         ({"margin": 0}, "margin must be above 0"),
         ({"rope": -1}, "rope must be above 0"),
         ({"tests": "tukey", "alternative": "better"}, "tukey looks at all systems at once and is two-sided"),
-        ({"missing": "skip"}, "these are scores already"),
-        ({"baselines": "bm25"}, "no run 'bm25' to be the baseline; there are 'sys0', 'sys1'"),
+        ({"missing": "skip"}, "Scores already contain their runs"),
+        ({"baselines": "bm25"}, "no run 'bm25' for the baseline; there are 'sys0', 'sys1'"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused_in_words(options, problem):
@@ -702,7 +701,7 @@ def test_a_table_of_scores_is_scores_of_its_measures():
     scores = Scores.from_table({"AP": [[0.1, 0.2], [0.3, 0.4]], "clicks": [[1, 2], [3, np.nan]]}, ["x", "y"])
     assert scores.mean("map", "x") == pytest.approx(0.2)
     assert scores.mean("clicks", "y") == 2
-    assert scores.select(runs=["y"]).elsewhere
+    assert scores.select(runs=["y"]).external
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from cranfield import Comparison, Scores, compare, evaluate
-from cranfield.compare.cautions import RULES, _again
+from cranfield.comparison.cautions import RULES, _p_without_topic
 from cranfield.stats.randomisation import Randomisation
 
 
@@ -64,7 +64,7 @@ def test_tests_that_are_too_sure_where_topics_tie_say_how_often():
     d[:40] = np.random.default_rng(0).normal(0.1, 0.1, 40)
     for test, (few, more) in rates.items():
         said = text(compare(shifted(d), tests=test, resamples=1000), "too-sure")
-        assert said.startswith(f"{test}: more false alarms than alpha says on so few topics that differ (at 5 %: ")
+        assert said.startswith(f"{test}: more false alarms than alpha on so few topics that differ (at 5 %: ")
         assert f"{few} where 80 % of them tie, {more} where 80 % of 50 do" in said
     assert "too-sure" not in codes(compare(steady(200), tests="bootstrap-t", resamples=1000))
     assert "too-sure" not in codes(compare(shifted(d)))
@@ -199,7 +199,7 @@ def test_a_topic_without_which_the_sign_turns_is_named():
     d[17] = 0.5
     found = compare(shifted(d, topics=[f"q{t}" for t in range(60)]))
     said = text(found, "one-topic")
-    assert said.startswith("without topic 'q17' the difference of new and old by AP would have the other sign")
+    assert said.startswith("without topic 'q17' the difference of new and old by AP would change its sign")
 
 
 def test_a_topic_without_which_significance_goes_is_named():
@@ -262,8 +262,8 @@ def test_tests_without_a_topic_are_made_together(monkeypatch):
 def test_tests_made_together_against_each_alone():
     found = compare(close_calls(12), correction="none", resamples=5000)
     tests = [(pair, 3 * place, 0.5) for place, pair in enumerate(found.pairs[:8])]
-    together = _again(found, tests)
-    assert together == [_again(found, [one])[0] for one in tests]
+    together = _p_without_topic(found, tests)
+    assert together == [_p_without_topic(found, [one])[0] for one in tests]
 
 
 def test_no_pair_that_one_topic_decides_is_passed_over(monkeypatch):
@@ -272,7 +272,7 @@ def test_no_pair_that_one_topic_decides_is_passed_over(monkeypatch):
         scores = close_calls(14, seed)
         quick = compare(scores, tests="t").cautions
         with monkeypatch.context() as patched:
-            patched.setattr(import_module("cranfield.compare.cautions"), "_doubtful", Comparison.best_first)
+            patched.setattr(import_module("cranfield.comparison.cautions"), "_fragile_pairs", Comparison.best_first)
             assert compare(scores, tests="t").cautions == quick
 
 
@@ -348,7 +348,7 @@ def test_a_difference_smaller_than_the_design_can_detect_is_said_to_be():
 def test_the_smallest_detectable_difference_against_the_noncentral_t():
     from scipy import stats
 
-    from cranfield.compare.cautions import _detectable_effect
+    from cranfield.comparison.cautions import _detectable_effect
 
     effect = _detectable_effect("randomisation", 50, 0, 0.05)
     critical, shift = stats.t.ppf(0.975, 49), effect * 50**0.5
@@ -403,4 +403,4 @@ def test_many_pairs_with_the_same_flaw_are_counted():
     found = compare(Scores.from_table(rng.normal(0.5, 0.2, (60, 8))), tests="t")
     said = [caution.text for caution in found.cautions if caution.code == "undetectable"]
     assert len(said) == 4
-    assert said[-1].endswith("more pairs are smaller than what so many topics can show with 80% power")
+    assert said[-1].endswith("more pairs are smaller than what so many topics can detect with 80% power")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cranfield import compare
-from cranfield.errors import BadLineError, DataError
-from cranfield.formats.folder import BUNDLED
+from cranfield.base.errors import BadLineError, DataError
+from cranfield.formats.collection_folder import BUNDLED
 from cranfield.formats.score_table import read_score_table
 from shell import EXAMPLES, cranfield
 
@@ -154,7 +154,7 @@ def test_the_files_of_a_group_need_not_be_named_twice(tmp_path):
         (["qrels.txt"], 2, "expected QRELS RUN..., or --table FILE"),
         ([*RUNS, "--test", "magic"], 2, "no test 'magic'"),
         ([*RUNS, "--correction", "magic"], 2, "no correction 'magic'"),
-        ([*RUNS, "--baseline", "magic"], 2, "no run 'magic' to be the baseline"),
+        ([*RUNS, "--baseline", "magic"], 2, "no run 'magic' for the baseline"),
         ([*RUNS, "--alpha", "5"], 2, "alpha must be between 0 and 1"),
         ([*RUNS, "--group", "magic*"], 3, "magic*: no file matches"),
         ([*RUNS, "--digits", "-1"], 2, "--digits must be 0 or more"),
@@ -222,8 +222,8 @@ def test_a_table_without_topics_numbers_them(tmp_path):
         ("topic,a\n1,inf\n", BadLineError, "expected a finite number"),
         ("topic,a\n1,1\n1,2\n", BadLineError, "topic '1' stands twice"),
         ("topic,a,a\n1,1,2\n", DataError, "found 'a' twice"),
-        ("topic,a\n", DataError, "expected a header and a row a topic"),
-        ("topic\n1\n2\n", DataError, "expected a column a run"),
+        ("topic,a\n", DataError, "expected a header and one row per topic"),
+        ("topic\n1\n2\n", DataError, "expected one column per run"),
         ("run,topic,AP\nx,1,0.5\nx,1,0.5\n", BadLineError, "topic '1' of 'x' stands twice"),
     ],
 )

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cranfield import Scores, compare
-from cranfield.compare.systems import Systems, grouped, parsed
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
+from cranfield.comparison.score_tables import Systems, group_runs, parse_groups
 from cranfield.stats.replicates import crossed_difference
 from shell import cranfield
 
@@ -24,18 +24,18 @@ def scores(topics: int = 60, seed_spread: float = 0.05, gain: float = 0.1) -> Sc
 
 def test_a_pattern_of_names_or_of_files_means_the_same_runs():
     for pattern in ("dense.seed*", "dense.seed*.run", "runs/dense.seed*.run.gz"):
-        [group] = grouped(RUNS, pattern)
+        [group] = group_runs(RUNS, pattern)
         assert group.runs == ("dense.seed1", "dense.seed2", "dense.seed3")
 
 
 def test_a_group_has_its_pattern_or_a_given_name():
-    assert list(parsed(["dense.seed*.run", "s=sparse-?"])) == ["dense.seed*", "s"]
-    assert grouped(RUNS, {"two": ["bm25", "sparse-a"]})[0].runs == ("bm25", "sparse-a")
+    assert list(parse_groups(["dense.seed*.run", "s=sparse-?"])) == ["dense.seed*", "s"]
+    assert group_runs(RUNS, {"two": ["bm25", "sparse-a"]})[0].runs == ("bm25", "sparse-a")
 
 
 def test_a_group_stands_in_the_place_of_its_first_run():
-    systems = Systems(scores=scores(), groups=grouped(RUNS, ["dense=dense*", "s=sparse*"]))
-    assert systems.contenders() == ["bm25", "dense", "s"]
+    systems = Systems(scores=scores(), groups=group_runs(RUNS, ["dense=dense*", "s=sparse*"]))
+    assert systems.system_names() == ["bm25", "dense", "s"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_groups_on_one_topic_have_no_p_value():
 
 def test_what_the_test_over_topics_alone_would_say_stands_beside():
     text = compare(scores(), groups=["dense=dense*"], baselines="bm25", tests=["t", "tukey"]).to_text()
-    assert "over topics only, as if the seeds were fixed: p " in text
+    assert "over topics only, with fixed seeds: p " in text
 
 
 def test_a_topic_that_one_seed_lacks_is_left_out():

@@ -12,13 +12,12 @@ import pytest
 from scipy import stats
 
 from cranfield import Comparison, Scores, compare, leaderboard
-from cranfield.answer import Layout
-from cranfield.compare.pair import disagreement
-from cranfield.errors import ConventionError
-from cranfield.report.latex import latex
-from cranfield.report.reporting import report_of
-from cranfield.report.tables import comparison_table, leaderboard_table
-from cranfield.report.words import summary
+from cranfield.base.errors import ConventionError
+from cranfield.base.results import Layout
+from cranfield.comparison.pair import disagreement
+from cranfield.reports.report_content import report_of
+from cranfield.reports.tables import comparison_table, leaderboard_table, summary
+from cranfield.reports.writers import latex
 from cranfield.stats.correction import CORRECTIONS
 from shell import cranfield
 
@@ -63,7 +62,7 @@ def test_neither_is_better_where_the_test_points_away_from_the_mean(test):
     text = found.to_text()
     assert "favours old: neither beats the other" in text
     assert "new beats" not in text
-    assert "~ the mean and the test point apart" in found.to_markdown().replace("\\", "")
+    assert "~ the mean and the test disagree about the direction" in found.to_markdown().replace("\\", "")
     said = json.loads(found.to_json())["pairs"][0]
     assert (said["better"], said["ahead"], said["favoured"]) == ("neither", "other", "one")
     assert said["outcomes"][test]["direction"] == -1
@@ -114,7 +113,10 @@ def test_tests_that_are_significant_in_opposite_directions_are_told():
     found = compare(against(d), tests=["t", "sign"])
     assert all(outcome.p <= 0.05 for outcome in found.pairs[0].outcomes.values())
     text = disagreement(found.pairs[0], 0.05)
-    assert text == "new and old by AP: the tests point apart at 0.05. new scores higher: paired t; lower: sign test"
+    assert (
+        text
+        == "new and old by AP: the tests disagree about the direction at 0.05. new scores higher: paired t; lower: sign test"
+    )
 
 
 def test_a_report_gives_no_letter_no_star_and_no_verdict_to_a_pair_that_is_torn():
@@ -223,15 +225,15 @@ def test_a_row_says_why_its_interval_leaves_out_0_and_the_test_does_not():
     torn = [pair for pair in found.pairs if pair.low > 0 and pair.corrected > 0.05 >= pair.p]
     assert torn
     for pair in torn:
-        assert "(the interval is that of one pair, Holm covers 10 p-values)" in found.sentence(pair)
-    assert "c not settled after correction (the interval is that of one pair)" in found.to_text()
+        assert "(the interval is for one pair, Holm covers 10 p-values)" in found.sentence(pair)
+    assert "c not settled after correction (the interval is for one pair)" in found.to_text()
     marks = [row[-1] for row in found.pair_table(Layout(digits=4)).texts()[1:]]
     assert [pair in torn for pair in found.pairs] == [mark == "c" for mark in marks]
 
 
 def test_an_interval_of_another_level_than_the_test_is_said_to_be():
     found = compare(close(2, seed=9), tests="t", level=0.2, alpha=0.01)
-    assert "(the 20% interval (t) leaves out 0, the test does not)" in found.sentences()[0]
+    assert "(the 20% interval (t) excludes 0, but the test is not significant)" in found.sentences()[0]
     assert last_cell(found) == "i"
 
 
@@ -239,7 +241,7 @@ def test_where_the_test_rejects_and_the_interval_holds_0_a_word_says_so():
     found = compare(close(8, seed=4), tests="t", simultaneous=True)
     held = [pair for pair in found.pairs if pair.low <= 0 <= pair.high and pair.corrected <= 0.05]
     assert held
-    assert all(", though the interval of the mean holds 0" in found.sentence(pair) for pair in held)
+    assert all(", although the interval of the mean contains 0" in found.sentence(pair) for pair in held)
 
 
 @pytest.mark.parametrize("name", [name for name, one in CORRECTIONS.items() if one.corrects])

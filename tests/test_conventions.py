@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from cranfield import PRESETS, Conventions, correlate, evaluate, explain, explain_as
-from cranfield.conventions import conventions
-from cranfield.errors import ConventionError, DataError, DuplicateError, TopicError
+from cranfield.base.conventions import conventions
+from cranfield.base.errors import ConventionError, DataError, DuplicateError, TopicError
+from cranfield.evaluation.presets import PEERS
 from cranfield.formats import as_runs
-from cranfield.peers import PEERS
-from cranfield.pool.partial import Partial
+from cranfield.pooling.partial_judgments import Partial
 from oracles import per_topic
 
 if TYPE_CHECKING:

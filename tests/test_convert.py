@@ -5,12 +5,12 @@ import itertools
 
 import pytest
 
-from cranfield.collection import Qrels
-from cranfield.errors import ConventionError, DataError, FormatError
-from cranfield.evaluate import evaluate
+from cranfield.base.collection import Qrels
+from cranfield.base.errors import ConventionError, DataError, FormatError
+from cranfield.base.run import Run
+from cranfield.evaluation.evaluate import evaluate
 from cranfield.formats import FORMATS, read_qrels, read_run, write_qrels, write_run
 from cranfield.formats.convert import convert, merge_qrels
-from cranfield.run import Run
 
 RUN = {"q1": {"d1": 0.5, "d2": 0.9}, "q2": {"d3": -1.25}}
 QRELS = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2.5}}

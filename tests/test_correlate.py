@@ -13,8 +13,8 @@ import pytest
 import scipy.stats
 
 from cranfield import correlate, evaluate
-from cranfield.correlate import KINDS
-from cranfield.errors import ConventionError, DataError, DuplicateError
+from cranfield.base.errors import ConventionError, DataError, DuplicateError
+from cranfield.comparison.correlate import KINDS
 from cranfield.stats.correlation import COEFFICIENTS
 from cranfield.stats.overlap import rbo
 from shell import EXAMPLES, cranfield
@@ -166,9 +166,9 @@ def test_pearson_compares_the_scores_of_documents_in_both():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"kinds": "kendall"}, ConventionError, "no kind 'kendall'"),
+        ({"kinds": "kendall"}, ConventionError, "no kind of similarity 'kendall'"),
         ({"kinds": "overlap@0"}, ConventionError, "1 or more"),
-        ({"kinds": ""}, ConventionError, "no kind of likeness given"),
+        ({"kinds": ""}, ConventionError, "no kind of similarity given"),
         ({"p": 1}, ConventionError, "p must be between 0 and 1"),
         ({"depth": 0}, ConventionError, "depth must be 1 or more"),
         ({"tied": "c"}, ConventionError, "tied must be one of a, b, w, order"),
@@ -274,7 +274,7 @@ def test_one_system_is_no_ranking():
 
 
 def test_the_help_and_the_page_name_every_kind():
-    text = re.sub(r"-\s+", "-", cranfield("correlate", "--help").out)  # lines are broken at hyphens
+    text = re.sub(r"-\s+", "-", cranfield("correlate", "--help-all").out)  # lines are broken at hyphens
     words = set(re.findall(r"[a-z][a-z-]+[a-z]", text))
     page = (EXAMPLES.parent / "docs" / "correlate.md").read_text(encoding="utf-8")
     assert set(KINDS) <= words
@@ -282,7 +282,7 @@ def test_the_help_and_the_page_name_every_kind():
 
 
 def test_the_command_prints_a_table_csv_and_json():
-    table = cranfield("correlate", "bm25.run", "dense.run", "--kind", "rbo tau", "--per-topic")
+    table = cranfield("correlate", "bm25.run", "dense.run", "--coefficient", "rbo tau", "--per-topic")
     assert table.code == 0
     assert table.out.splitlines()[0].split() == ["first", "second", "topic", "rbo", "tau"]
     assert table.out.splitlines()[-1].split()[:3] == ["bm25", "dense", "all"]
@@ -296,7 +296,7 @@ def test_the_command_prints_a_table_csv_and_json():
 
 
 def test_the_command_compares_rankings_of_systems(tmp_path):
-    systems = ["correlate", "--systems", "qrels.txt", "bm25.run", "dense.run", "-m"]
+    systems = ["correlate", "--qrels", "qrels.txt", "bm25.run", "dense.run", "-m"]
     answer = cranfield(*systems, "AP nDCG@10", "--format", "json")
     assert json.loads(answer.out)["pairs"][0]["values"] == {"tau": 1.0, "tau-ap": 1.0}
     (tmp_path / "other.txt").write_text("q1 0 doc-040 1\nq2 0 doc-019 1\n", encoding="utf-8")
@@ -309,11 +309,11 @@ def test_the_command_compares_rankings_of_systems(tmp_path):
     [
         (["bm25.run"], 3, "expected two runs or more"),
         (["bm25.run", "absent.run"], 3, "absent.run"),
-        (["bm25.run", "dense.run", "--kind", "foo"], 2, "no kind 'foo'"),
+        (["bm25.run", "dense.run", "--kind", "foo"], 2, "no kind of similarity 'foo'"),
         (["bm25.run", "dense.run", "--p", "2"], 2, "p must be"),
         (["bm25.run", "dense.run", "--digits", "-1"], 2, "--digits must be"),
-        (["bm25.run", "dense.run", "-m", "AP"], 2, "--systems QRELS"),
-        (["bm25.run", "dense.run", "--systems", "qrels.txt"], 2, "--systems needs measures"),
+        (["bm25.run", "dense.run", "-m", "AP"], 2, "--qrels QRELS"),
+        (["bm25.run", "dense.run", "--systems", "qrels.txt"], 2, "--qrels needs measures"),
         (["-", "-"], 3, "found - twice"),
         (["-", "--systems", "qrels.txt", "--other-qrels", "qrels.txt", "-m", "AP"], 3, "read once only"),
     ],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CRASH = 70
 SECRET = "postgresql://ann:secret@db/work"
-VERB = "cranfield.workspace.listing.measures"
+VERB = "cranfield.commands.listings.measures"
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_trec_evals_command_crashes_the_same_way(reports):
 
 CRASHING = """
     import sys, threading
-    import cranfield.cli, cranfield.workspace.listing
+    import cranfield.cli, cranfield.commands.listings
     from concurrent.futures import ThreadPoolExecutor
 
     def lose():
@@ -103,7 +103,7 @@ CRASHING = """
         thread.join()
         lose()
 
-    cranfield.workspace.listing.measures = {verb}
+    cranfield.commands.listings.measures = {verb}
     sys.argv = ["cranfield", "measures"]
     cranfield.cli.program()
 """
@@ -209,7 +209,7 @@ def test_a_gate_that_cannot_read_its_data_says_why_in_junit(where, tmp_path):
 
 
 def test_a_gate_that_crashes_says_so_in_junit(reports, tmp_path):
-    with patch("cranfield.workspace.comparing.gate", side_effect=KeyError("lost")):
+    with patch("cranfield.commands.comparison.gate", side_effect=KeyError("lost")):
         answer = cranfield("gate", "qrels.txt", "bm25.run", "dense.run", "--junit", tmp_path / "g.xml", crashes=True)
     error = ElementTree.parse(tmp_path / "g.xml").find("testsuite/testcase/error")
     assert (answer.code, error.get("message")) == (CRASH, "a mistake in cranfield (KeyError)")
@@ -315,11 +315,11 @@ def interrupted_documents(watched):
 @pytest.mark.parametrize(
     ("line", "name", "stand_in"),
     [
-        ("import smart bees", "cranfield.importers.importing._Watched.__iter__", interrupted_documents),
-        ("convert bm25.run out.json", "cranfield.formats.known.json_text.Json.write", interrupted),
-        ("eval qrels.txt bm25.run -o scores.txt", "cranfield.scores.Scores.to_text", interrupted),
-        ("run allotment --system sqlite -o out.run", "cranfield.systems.engines.sqlite.Sqlite.index", interrupted),
-        ("pool bm25.run -o pool.jsonl", "cranfield.workspace.pooling.pool", interrupted),
+        ("import smart bees", "cranfield.formats.importers.collection_import._Watched.__iter__", interrupted_documents),
+        ("convert bm25.run out.json", "cranfield.formats.files.json_text.JsonFormat.write", interrupted),
+        ("eval qrels.txt bm25.run -o scores.txt", "cranfield.evaluation.scores.Scores.to_text", interrupted),
+        ("run allotment --system sqlite -o out.run", "cranfield.retrieval.engines.sqlite.Sqlite.index", interrupted),
+        ("pool bm25.run -o pool.jsonl", "cranfield.commands.pooling.pool", interrupted),
     ],
 )
 def test_ctrl_c_prints_no_traceback_and_leaves_nothing_half_written(line, name, stand_in, folder):

@@ -11,9 +11,9 @@ import pytest
 from sklearn import metrics
 
 from cranfield import curves, evaluate
-from cranfield.errors import ConventionError, MissingExtraError
-from cranfield.report.charts import rendered
-from cranfield.report.figures import chart
+from cranfield.base.errors import ConventionError, MissingExtraError
+from cranfield.reports.charts import rendered
+from cranfield.reports.result_charts import chart
 from shell import cranfield
 
 if TYPE_CHECKING:
@@ -118,14 +118,14 @@ def test_curves_that_cross_are_told_with_the_place() -> None:
     [(one, other, [place])] = found.crossings()
     assert (one, other) == ("early", "late")
     assert place == pytest.approx(2)
-    assert found.notes()[0].startswith("early and late cross at rank 2: neither is better throughout")
+    assert found.notes()[0].startswith("early and late cross at rank 2: neither run is better everywhere")
     assert curves(qrels, {"early": early, "same": early}, "recall").crossings() == []
 
 
 def test_a_chart_tells_runs_apart_by_colour_dash_and_shape_with_areas_in_the_legend() -> None:
     qrels, run = ranked(TOXIC)
     spec = chart(curves(qrels, {"one": run, "two": run}, "pr11"))
-    line, points = spec["layer"]
+    line, points = spec.vega_lite()["layer"]
     for layer, channel in ((line, "color"), (line, "strokeDash"), (points, "shape")):
         scale = layer["encoding"][channel]["scale"]
         assert len(scale["domain"]) == len({str(each) for each in scale["range"]}) == 2
@@ -151,7 +151,7 @@ def test_the_html_page_needs_no_network(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_points_and_writes_charts(tmp_path: Path) -> None:
-    asked = ("curve", "qrels.txt", "bm25.run", "dense.run", "--kind", "pr11")
+    asked = ("curve", "qrels.txt", "bm25.run", "dense.run", "--curve", "pr11")
     table = cranfield(*asked)
     assert table.code == 0
     assert table.out.startswith("run ")
@@ -171,7 +171,7 @@ def test_the_command_prints_points_and_writes_charts(tmp_path: Path) -> None:
 def test_a_kind_that_does_not_exist_is_wrong_usage() -> None:
     with pytest.raises(ConventionError, match="kind must be one of pr, pr11, roc, recall, gain, got 'det'"):
         curves(*ranked(TOXIC), "det")
-    assert cranfield("curve", "qrels.txt", "bm25.run", "--kind", "det").code == 2
+    assert cranfield("curve", "qrels.txt", "bm25.run", "--curve", "det").code == 2
 
 
 def test_without_the_extra_the_error_names_the_command_and_the_specification_still_comes(
@@ -181,7 +181,7 @@ def test_without_the_extra_the_error_names_the_command_and_the_specification_sti
     spec = chart(curves(*ranked(TOXIC), "pr"))
     with pytest.raises(MissingExtraError, match=r"pip install 'cranfield\[plots\]'"):
         rendered(spec, "svg")
-    assert json.loads(rendered(spec, "json")) == spec
+    assert json.loads(rendered(spec, "json")) == spec.vega_lite()
 
 
 def test_points_of_a_short_curve_are_all_shown_with_their_ranks() -> None:

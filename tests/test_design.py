@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 import cranfield as library
-from cranfield.design import design
-from cranfield.errors import ConventionError, DataError
-from cranfield.scores import Scores
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.comparison.design import design
+from cranfield.evaluation.scores import Scores
 from shell import EXAMPLES, cranfield
 
 QRELS, BM25, DENSE = EXAMPLES / "qrels.txt", EXAMPLES / "bm25.run", EXAMPLES / "dense.run"
@@ -143,13 +143,15 @@ def test_each_test_says_what_it_is_about():
     assert [each.centre for each in plan.tests] == ["mean", "median", "pseudomedian"]
 
 
+@pytest.mark.parametrize("resamples", [200, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", ["skewed", "steps"])
-def test_a_lopsided_table_is_no_effect(shape):
+def test_a_lopsided_table_is_no_effect(shape, resamples):
     """Scores whose differences are lopsided and hold on average nothing: power is the level, whatever the test is about."""
     rng = np.random.default_rng(7)
     d = rng.exponential(0.1, 51) - 0.1 if shape == "skewed" else rng.choice([0.0, 0.5, 0.5, 0.5, -1.0], 51)
     scores = Scores.from_table(np.column_stack([np.zeros(51), d - d.mean() * (d != 0)]))
-    [plan] = design(scores, difference=1e-9, n=50, sizes=[50], tests="t sign wilcoxon randomisation", trials=1000).plans
+    tests = "t sign wilcoxon randomisation"
+    [plan] = design(scores, difference=1e-9, n=50, sizes=[50], tests=tests, trials=1000, resamples=resamples).plans
     for each in plan.tests:
         assert each.power < 0.05 + 2 * math.sqrt(0.05 * 0.95 / 1000)
 
@@ -267,7 +269,7 @@ def test_scores_that_tell_no_variance_are_refused(values, said):
 
 
 def test_the_command_takes_given_numbers():
-    answer = cranfield("design", "--sd", 0.2, "--difference", 0.05, "--topics", 50, "--test", "t")
+    answer = cranfield("design", "--sd", 0.2, "--difference", 0.05, "--topic-count", 50, "--test", "t")
     assert answer.code == 0
     assert "128" in answer.out
     assert "0.410" in answer.out

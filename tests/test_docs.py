@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cranfield.measures import REGISTRY
-from cranfield.peers import PEERS
-from cranfield.stats.testing import TESTS, TESTS_OF_MANY
+from cranfield.evaluation.measures import REGISTRY
+from cranfield.evaluation.presets import PEERS
+from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY
 from pages import FENCE, PAGES, ROOT, blocks, commands, current, fits, run, same
 from shell import EXAMPLES, Answer, generator
 
@@ -162,7 +162,7 @@ def test_what_a_page_shows_is_written_again_only_where_that_is_safe():
     assert current("note\na\nc\n", answer) == "note\na\nb\n"
 
 
-@pytest.mark.parametrize("name", ["generate_cli", "generate_tests"])
+@pytest.mark.parametrize("name", ["generate_cli", "generate_plugins", "generate_tests"])
 def test_a_generated_page_is_current(name):
     module = generator(name)
     assert module.PAGE.read_text(encoding="utf-8") == module.page(), "run make docs"

@@ -44,7 +44,7 @@ def modules() -> Iterator[Any]:
         if path.stem == "__main__":
             continue  # it runs when it is imported
         name = ".".join(parts[:-1] if path.stem == "__init__" else parts)
-        if name == "cranfield.kernels.native" and not importlib.util.find_spec("cranfield.kernels._core"):
+        if name == "cranfield.base.kernels.native" and not importlib.util.find_spec("cranfield.base.kernels._core"):
             continue  # there is no compiler here
         yield importlib.import_module(name)
 

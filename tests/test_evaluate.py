@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 from cranfield import Evaluator, Qrels, Run, evaluate, read_run
-from cranfield.errors import BadLineError, ConventionError, DataError, MeasureError, TopicError
-from cranfield.evaluate import _spread, distinct
+from cranfield.base.errors import BadLineError, ConventionError, DataError, MeasureError, TopicError
+from cranfield.evaluation.evaluate import _run_threads, distinct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,11 +178,11 @@ def test_a_subset_of_topics_scores_as_if_there_were_no_others():
 
 
 def test_a_topic_asked_for_but_not_judged_is_an_error_unless_lenient():
-    with pytest.raises(TopicError, match=r"topic 'q9' is not judged in qrels \(1 of the 2 topics asked for"):
+    with pytest.raises(TopicError, match=r"topic 'q9' is not judged in qrels \(1 of the 2 requested topics"):
         evaluate(QRELS, RUN, "AP", topics=["q1", "q9"])
     scores = evaluate(QRELS, RUN, "AP", topics=["q1", "q9"], lenient=True)
     assert scores.topics == ["q1"]
-    assert scores.notes() == ["topic 'q9' was asked for but is not judged; it is left out"]
+    assert scores.notes() == ["topic 'q9' was requested but is not judged; it is left out"]
     with pytest.raises(TopicError, match="topic 'q9' is not judged"):
         evaluate(QRELS, RUN, "AP", topics="q9", lenient=True)
     with pytest.raises(TopicError, match="empty"):
@@ -287,32 +287,9 @@ def test_an_error_stops_the_other_threads():
 
     before = threading.active_count()
     with pytest.raises(ValueError, match="stop"):
-        _spread(work, list(range(1000)), 2, None)
+        _run_threads(work, list(range(1000)), 2, None)
     assert len(started) < 1000
     assert threading.active_count() <= before + 2
-
-
-def test_an_interrupt_stops_the_other_threads(monkeypatch):
-    """Ctrl-C arrives while the main thread waits."""
-    started = []
-    join = threading.Thread.join
-
-    def interrupted(self, timeout=None):
-        monkeypatch.setattr(threading.Thread, "join", join)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
-
-    def work(i: int, item: object, threads: int) -> None:
-        started.append(i)
-        time.sleep(0.001)
-
-    with pytest.raises(KeyboardInterrupt):
-        _spread(work, list(range(1000)), 2, None)
-    time.sleep(0.05)
-    seen = len(started)
-    time.sleep(0.05)
-    assert len(started) == seen < 1000
 
 
 # the reusable evaluator

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 import cranfield
 from cranfield import Evaluator, Measure, Run, evaluate, explain, side_by_side
-from cranfield.errors import CranfieldError, DataError
-from cranfield.explanation import Fold, Step, condensed
-from cranfield.measures import REGISTRY
+from cranfield.base.errors import CranfieldError, DataError
+from cranfield.evaluation.explanation import Fold, RankStep, condensed
+from cranfield.evaluation.measures import REGISTRY
 from hypotheses import examples
 from shell import cranfield as shell
 from test_measure_promises import PHASES, drawn, scored, topics
 
-BUNDLED = Path(cranfield.__file__).parent / "bundled" / "allotment" / "runs"
+BUNDLED = Path(cranfield.__file__).parent / "collections" / "bundled" / "allotment" / "runs"
 QRELS = {"q": {"d1": 3, "d2": 2, "d3": 2, "d4": 1, "d5": 1, "d6": 0, "d7": 0, "d8": -2, "e1": 3, "e2": 2}}
 QRELS["q"] |= dict.fromkeys(("e3", "e4", "e5", "e6"), 1)
 RUN = {"q": {"d4": 9, "d1": 8, "d6": 8, "u1": 7, "d2": 6, "d8": 5}}
@@ -111,11 +111,11 @@ def test_bpref_is_explained_with_the_nonrelevant_documents_above() -> None:
 
 def test_what_is_unjudged_missing_and_tied_is_said() -> None:
     unjudged, negative, missed, ties = explain(QRELS, RUN, "nDCG@10").notes()
-    assert negative == "negative grades at rank 6: no judgment of relevance"
-    assert unjudged == "unjudged: 1 of the documents looked at, at rank 4; they count as not relevant"
+    assert negative == "negative grades at rank 6: they count as unjudged"
+    assert unjudged == "unjudged: 1 of the documents above the cut-off, at rank 4; they count as not relevant"
     assert missed.startswith("not returned: 8 documents of a grade above 0: e1 (3), d3 (2)")
-    assert ties.startswith("ties at ranks 2–3; they are ordered by document id, descending. Over all their orders")
-    assert ties.endswith("the score goes from 0.3588 to 0.4019, 0.3804 on average")
+    assert ties.startswith("ties at ranks 2–3; they are ordered by document id, descending. Over all orders")
+    assert ties.endswith("the score ranges from 0.3588 to 0.4019, 0.3804 on average")
 
 
 @pytest.mark.parametrize("name", ["nDCG@3", "AP", "RR", "Bpref", "infAP", "ERR", "P@2"])
@@ -143,7 +143,7 @@ def test_many_ties_are_bounded_by_the_best_and_the_worst_order_of_a_monotone_mea
 
 def test_ties_of_documents_that_are_alike_change_nothing() -> None:
     told = explain({"q": {"a": 1, "b": 1}}, {"q": {"a": 1, "b": 1}}, "AP")
-    assert told.notes() == ["ties at ranks 1–2: no order of them changes the score"]
+    assert told.notes() == ["ties at ranks 1–2: their order does not change the score"]
 
 
 # what is shown
@@ -158,7 +158,7 @@ def test_a_long_list_is_folded_to_its_top_and_its_judged_documents() -> None:
     assert [step.rank for step in told.steps] == [*range(1, 11), 52, 100]
     text = told.to_text()
     assert "11–51" in text
-    assert "… 41 unjudged, nothing added" in text
+    assert "… 41 unjudged, no change" in text
     assert len(explain({"q": {"n052": 1}}, long_run(), "AP", full=True).steps) == 100
 
 
@@ -356,12 +356,12 @@ def test_folds_count_what_they_hide_and_what_that_adds() -> None:
     told = explain(qrels, run, "AP")
     shown = condensed(told.rows, 20)
     assert len(shown) <= 20
-    ends = [row.so_far for row in shown if isinstance(row, Step)]
+    ends = [row.so_far for row in shown if isinstance(row, RankStep)]
     assert ends[-1] == told.value
     before = 0.0
     for row, below in pairwise(shown):
-        before = row.so_far if isinstance(row, Step) else before + row.added
-        if isinstance(below, Step) and not below.grade:
+        before = row.so_far if isinstance(row, RankStep) else before + row.added
+        if isinstance(below, RankStep) and not below.grade:
             assert below.so_far == pytest.approx(before)
     judged = sum(row.judged if isinstance(row, Fold) else row.grade is not None for row in shown)
     assert judged == len(qrels["13"].keys() & run["13"].keys())
@@ -398,7 +398,7 @@ def test_two_lists_side_by_side_tell_moves_and_what_each_rank_adds() -> None:
         "↑2",
     ]
     assert lines[4].split()[:4] == ["2", "0", "b", "gone"]
-    assert lines[-1] == "before each document its grade (? unjudged: 1 and 0 of the first 4)"
+    assert lines[-1] == "the grade stands before each document (? unjudged: 1 and 0 of the first 4)"
     assert "+2" in sides.to_text(limit=80, ascii_only=True)
 
 
@@ -416,7 +416,7 @@ def test_the_command_lays_two_runs_side_by_side() -> None:
     two = shell("explain", "qrels.txt", "bm25.run", "dense.run", "--topic", "q1")
     assert two.out.startswith("nDCG@10 of topic q1: bm25 0.9079, dense ")
     assert shell("explain", "nDCG@10", "qrels.txt", "bm25.run", "dense.run", "--topic", "q1").out == two.out
-    assert "on which they differ most" in shell("explain", "qrels.txt", "bm25.run", "dense.run").out
+    assert "differ most on this one" in shell("explain", "qrels.txt", "bm25.run", "dense.run").out
     told = json.loads(shell("explain", "qrels.txt", "bm25.run", "dense.run", "--topic", "q1", "--format", "json").out)
     assert [each["run"] for each in told["lists"]] == ["bm25", "dense"]
     assert told["difference"] == pytest.approx(told["lists"][1]["value"] - told["lists"][0]["value"])

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from cranfield import PRESETS, Conventions, Extras, evaluate, explain, explain_as, measure
-from cranfield.errors import ConventionError
-from cranfield.measures import REGISTRY
-from cranfield.peers import PEERS
+from cranfield.base.errors import ConventionError
+from cranfield.evaluation.measures import REGISTRY
+from cranfield.evaluation.presets import PEERS
 from oracles import proves
 from shell import cranfield as shell
 
@@ -232,25 +232,22 @@ def test_a_mean_over_too_many_orders_is_sampled_and_says_so() -> None:
     assert list(scores.sampled) == ["infAP"]
     [note] = [note for note in scores.notes() if "orders of ties" in note]
     assert note == (
-        "infAP: means over the orders of ties, in 1 value over 200 drawn with seed 0 where there are too many to try "
-        f"(standard error of a topic up to {error.max():.4f}), elsewhere over all"
+        "infAP: means over the orders of ties; in 1 value over 200 drawn with seed 0 where there are too many to try "
+        f"(standard error of a topic up to {error.max():.4f}), otherwise over all orders"
     )
     rng = np.random.default_rng(1)
     drawn = [evaluate(grades, {"q": {d: rng.random() for d in run["q"]}}, "infAP")["q"] for _ in range(400)]
     assert abs(scores.at(measure="infAP", topic="q") - np.mean(drawn)) < 5 * error.max()
     told = explain(grades, run, "infAP", "q", ties="averaged")
-    assert any(
-        f"the mean over 200 of their orders, drawn with seed 0 (standard error {error.max():.4f})" in n
-        for n in told.notes()
-    )
+    assert any(f"the mean over 200 random orders, seed 0 (standard error {error.max():.4f})" in n for n in told.notes())
     tried = explain(grades, run, "infAP", "r", ties="averaged")
-    assert any("the mean over their orders, all of which were tried" in note for note in tried.notes())
+    assert any("the mean over all their orders, which were tried one by one" in note for note in tried.notes())
     assert scores.select(measures=["Bpref"]).sampled == {}
 
 
 def test_ties_averaged_is_refused_by_measures_that_see_unjudged_documents() -> None:
     extras = Extras(groups={"d1": {"x": 1.0}, "u1": {"y": 1.0}})
-    with pytest.raises(ConventionError, match="ties=averaged: AWRF.*it sees the groups of unjudged documents too"):
+    with pytest.raises(ConventionError, match="ties=averaged: AWRF.*it uses the groups of unjudged documents too"):
         evaluate(QRELS, RUN, "AWRF", ties="averaged", extras=extras)
     untied = {"q": {"d1": 2, "d6": 1}}
     assert evaluate(QRELS, untied, "infAP", ties="averaged").mean() == evaluate(QRELS, untied, "infAP").mean()

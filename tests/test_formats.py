@@ -21,16 +21,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.collection import Qrels
-from cranfield.errors import BadLineError, ConventionError, DataError, DuplicateError, FormatError, MissingExtraError
-from cranfield.evaluate import evaluate
+from cranfield.base.collection import Qrels
+from cranfield.base.errors import (
+    BadLineError,
+    ConventionError,
+    DataError,
+    DuplicateError,
+    FormatError,
+    MissingExtraError,
+)
+from cranfield.base.kernels import RowTable, Strings, decode, encode
+from cranfield.base.run import Run, TextSource
+from cranfield.evaluation.evaluate import evaluate
 from cranfield.formats import (
     FORMATS,
     as_qrels,
     as_runs,
     detect,
     expand,
-    named,
     open_buffer,
     read_qrels,
     read_run,
@@ -39,11 +47,12 @@ from cranfield.formats import (
     write_qrels,
     write_run,
 )
+from cranfield.formats import (
+    named_columns as named,
+)
 from cranfield.formats.format import Head, Strength
-from cranfield.formats.pools import read_pool
+from cranfield.formats.pool_files import read_pool
 from cranfield.formats.score_table import read_score_table
-from cranfield.kernels import Strings, Table, decode, encode
-from cranfield.run import Run, Text
 from hypotheses import examples
 
 RUN = {"q1": {"d1": 0.5, "d2": 0.9, "d10": 0.9}, "q2": {"d3": -1e-300, "d1": 0.30000000000000004}}
@@ -103,7 +112,7 @@ def test_a_written_file_is_recognised_by_its_content(one, kind, tmp_path):
 
 @pytest.mark.parametrize(("one", "kind"), HOLDING, ids=IDS)
 def test_labels_survive_where_the_format_claims_it(one, kind, tmp_path):
-    table = Table(
+    table = RowTable(
         Strings.of([b"q1"]),
         np.zeros(2, np.int32),
         Strings.of([b"d1", b"d2"]),
@@ -204,7 +213,7 @@ def test_ids_with_odd_characters_survive(one, kind, data, scratch):
     topics = data.draw(st.lists(ids, min_size=1, max_size=3, unique=True))
     documents = data.draw(st.lists(ids, min_size=1, max_size=3, unique=True))
     values = [float(i) for i in range(len(topics) * len(documents))]
-    table = Table(
+    table = RowTable(
         Strings.of(topics),
         np.repeat(np.arange(len(topics), dtype=np.int32), len(documents)),
         Strings.of(documents * len(topics)),
@@ -307,8 +316,8 @@ def test_bytes_that_are_no_utf8_stay_as_they_are(tmp_path):
 def test_a_trec_file_stays_unread_until_it_is_needed(tmp_path):
     path = tmp_path / "a.run"
     path.write_bytes(FORMATS["trec"].examples["run"])
-    assert isinstance(read_run(path).source, Text)
-    assert isinstance(read_run(FORMATS["msmarco"].examples["run"]).source, Text)
+    assert isinstance(read_run(path).source, TextSource)
+    assert isinstance(read_run(FORMATS["msmarco"].examples["run"]).source, TextSource)
 
 
 def test_a_malformed_line_stops_with_file_line_expected_and_found(tmp_path):
@@ -370,7 +379,7 @@ def test_what_does_not_fit_is_refused_and_named(kind, text, expected):
 def test_the_option_overrules_what_a_file_looks_like():
     run = read_run(b"query-id\tcorpus-id\tscore\nq\td\t1\n", format="tsv")
     assert run["q"] == [("d", 1.0)]
-    with pytest.raises(ConventionError, match="no format 'xls'; there are beir, csv"):
+    with pytest.raises(ConventionError, match="no format 'xls'; there are parquet, json"):
         read_run(b"", format="xls")
     with pytest.raises(FormatError, match="beir holds qrels, not a run"):
         read_run(b"", format="beir")
@@ -643,7 +652,7 @@ def test_reading_a_trec_run_loads_no_other_format():
         "read_run(b'q Q0 d 1 1 t\\nq Q0 e 2 0 t\\n').source; print(*sorted(set(sys.modules) - before))"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert [name for name in loaded if name.startswith("cranfield.formats.known.")] == ["cranfield.formats.known.trec"]
+    assert [name for name in loaded if name.startswith("cranfield.formats.files.")] == ["cranfield.formats.files.trec"]
     unwanted = {
         "json",
         "csv",
@@ -654,7 +663,7 @@ def test_reading_a_trec_run_loads_no_other_format():
         "pathlib",
         "glob",
         "tempfile",
-        "cranfield.formats.registry",
+        "cranfield.formats.format_registry",
     }
     assert unwanted & set(loaded) == set()
 
@@ -1024,10 +1033,15 @@ def packing(request, monkeypatch):
     return streams._codec("gzip" if request.param == "isal" else request.param)
 
 
-@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 24) + 1, 20_000_000])
+def packed_quickly(packing, content: bytes) -> bytes:
+    """Packed at the lowest level: how small a file is does not matter to what reads it."""
+    return packing.compress(content, preset=0) if packing.__name__ == "lzma" else packing.compress(content, 1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 24) + 1, pytest.param(20_000_000, marks=pytest.mark.slow)])
 def test_a_packed_file_is_the_same_in_pieces(packing, size):
     content = (b"q Q0 d 1 1 t\n" * (size // 13 + 1))[:size]
-    assert bytes(streams.open_buffer(packing.compress(content))) == content
+    assert bytes(streams.open_buffer(packed_quickly(packing, content))) == content
 
 
 def test_members_and_padding_are_read(packing):
@@ -1046,7 +1060,7 @@ def test_a_packed_file_that_is_cut_short_is_told(packing):
 
 
 def test_a_packed_file_that_holds_too_much_is_refused(packing, monkeypatch, tmp_path):
-    (tmp_path / "bomb").write_bytes(packing.compress(b"\0" * 40_000_000))
+    (tmp_path / "bomb").write_bytes(packed_quickly(packing, b"\0" * 40_000_000))
     monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", "20M")
     tracemalloc.start()
     for read in (streams.open_buffer, read_run, lambda path: list(streams.lines(path))):
@@ -1059,7 +1073,7 @@ def test_a_packed_file_that_holds_too_much_is_refused(packing, monkeypatch, tmp_
     tracemalloc.stop()
     assert peak < 80_000_000
     monkeypatch.setenv("CRANFIELD_MAX_UNPACKED", "40000000")
-    (tmp_path / "lines").write_bytes(packing.compress((b"\0" * 999 + b"\n") * 40_000))
+    (tmp_path / "lines").write_bytes(packed_quickly(packing, (b"\0" * 999 + b"\n") * 40_000))
     assert len(streams.open_buffer(str(tmp_path / "lines"))) == 40_000_000
 
 

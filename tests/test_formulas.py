@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from cranfield.errors import MeasureError
-from cranfield.measures.measure import Gain, Inner, Measure, load_all, measure
-from cranfield.parameters import Choice, Depth, Flag, Parameter, Real, Whole
+from cranfield.base.errors import MeasureError
+from cranfield.base.parameters import Choice, Depth, Flag, Parameter, Real, Whole
+from cranfield.evaluation.measures.definition import REGISTRY, Gain, Inner, Measure, measure
 from shell import cranfield as shell
 
-MEASURES = list(load_all().values())
+MEASURES = list(REGISTRY.values())
 
 
 def default(cls: type[Measure]) -> Measure:

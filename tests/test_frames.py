@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import DataError, DuplicateError, FormatError
-from cranfield.evaluate import evaluate
+from cranfield.base.errors import DataError, DuplicateError, FormatError
+from cranfield.base.kernels import Strings, encode
+from cranfield.evaluation.evaluate import evaluate
 from cranfield.formats import as_qrels, as_runs, read_qrels, read_run
 from cranfield.formats.frames import (
     ArrowArray,
@@ -23,7 +24,6 @@ from cranfield.formats.frames import (
     of_whole_numbers,
     take,
 )
-from cranfield.kernels import Strings, encode
 from hypotheses import examples
 
 duckdb = pytest.importorskip("duckdb")

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cranfield
-from cranfield.errors import ConventionError, DataError, DuplicateError
+from cranfield.base.errors import ConventionError, DataError, DuplicateError
+from cranfield.base.registry import about
+from cranfield.base.run import Run
 from cranfield.formats import write_run
-from cranfield.fuse import METHODS as CLASSES
-from cranfield.fuse import NORMS, fuse
-from cranfield.registry import about
-from cranfield.run import Run
-from cranfield.tune import fuse_trained, tune
+from cranfield.retrieval.fusion import METHODS as CLASSES
+from cranfield.retrieval.fusion import NORMS, fuse
+from cranfield.retrieval.tune import fuse_trained, tune
 from shell import EXAMPLES
 from shell import cranfield as shell
 
@@ -178,7 +178,9 @@ def test_condorcet_s_wins_against_exact_counting(runs):
 
 @pytest.mark.parametrize("kind", [np.int16, np.int32])
 def test_condorcet_s_wins_are_the_same_whatever_ranks_are_kept_in(kind, monkeypatch):
-    ranks = sys.modules["cranfield.fuse.ranks"]  # loaded with the registry; the package's name is that of its function
+    ranks = sys.modules[
+        "cranfield.retrieval.fusion.rank_methods"
+    ]  # loaded with the registry; the package's name is that of its function
     last = np.iinfo(kind).max
     place = np.array([[1, 2, last, 3, last], [2, 1, 3, last, last], [last, last, 1, 2, 3]], kind)
     for block in (1, 1 << 19):
@@ -432,7 +434,7 @@ def test_the_list_of_methods_is_complete():
     listed = json.loads(shell("fuse", "--list", "--format", "json").out)
     assert [row["usage"].split("(")[0] for row in listed["methods"]] == METHODS
     assert [row["usage"] for row in listed["normalisations"]] == list(NORMS)
-    assert f"How to fuse: {', '.join(METHODS)};" in " ".join(shell("fuse", "--help").out.split())
+    assert f"It is one of {', '.join(METHODS)};" in " ".join(shell("fuse", "--help-all").out.split())
 
 
 def test_a_name_that_is_no_utf_8_is_written_with_the_bytes_it_was_typed_with(tmp_path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cranfield
-from cranfield.fuse import fuse
+from cranfield.retrieval.fusion import fuse
 
 RUNS = ["CincyMedIR-1", "xj4wang_run1", "sim_run"]
 OURS = {

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from cranfield.errors import ConventionError
-from cranfield.fuse import METHODS, NORMS, fuse
+from cranfield.base.errors import ConventionError
+from cranfield.retrieval.fusion import METHODS, NORMS, fuse
 
 Made: TypeAlias = tuple[list[dict[str, dict[str, float]]], dict[str, dict[str, int]]]
 

@@ -14,11 +14,10 @@ import pytest
 from scipy import stats
 
 import cranfield as library
-from cranfield.errors import ConventionError, DataError
-from cranfield.gate.decision import Settings, decided, error_of_one_side
-from cranfield.gate.gating import allowed_drops, gate
-from cranfield.gate.question import QUESTIONS
-from cranfield.measures import measures
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.comparison.gate.gate import allowed_drops, gate
+from cranfield.comparison.gate.questions import QUESTIONS, GateSettings, decide, error_of_one_side
+from cranfield.evaluation.measures import measures
 from cranfield.stats.correction import correct
 from shell import cranfield
 
@@ -27,8 +26,8 @@ QRELS = {topic: {f"{topic}-r{i}": 1 for i in range(3)} | {f"{topic}-n{i}": 0 for
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gate.md"
 
 
-def settings(question: str, alpha: float = 0.05, test: str = "t") -> Settings:
-    return Settings(QUESTIONS[question], alpha, test, 1000, 0)
+def settings(question: str, alpha: float = 0.05, test: str = "t") -> GateSettings:
+    return GateSettings(QUESTIONS[question], alpha, test, 1000, 0)
 
 
 def ranked(documents: list[str]) -> dict[str, float]:
@@ -115,7 +114,7 @@ def test_a_candidate_that_lost_what_is_allowed_is_judged_by_each_question_in_its
     gain = -0.025 + rng.normal(0, 0.01, 30)
 
     def state(question: str, allowed: float) -> str:
-        return decided([gain], [allowed], settings(question))[0].state
+        return decide([gain], [allowed], settings(question))[0].state
 
     assert [state("drop", 0.05), state("max-drop", 0.05), state("non-inferior", 0.05)] == ["failed", "passed", "passed"]
     assert [state("max-drop", 0.01), state("non-inferior", 0.01)] == ["failed", "failed"]
@@ -124,7 +123,7 @@ def test_a_candidate_that_lost_what_is_allowed_is_judged_by_each_question_in_its
 def test_a_drop_beyond_what_is_allowed_fails_only_if_the_excess_is_no_chance():
     """Surely below 0, on average by more than is allowed, but not surely by more: once a failure, with the words "more than"."""
     gain = np.linspace(-0.05, 0.026, 60)  # mean −0.012, standard error 0.0029
-    [before], [now] = (decided([gain], [0.01], settings(question)) for question in ("drop", "max-drop"))
+    [before], [now] = (decide([gain], [0.01], settings(question)) for question in ("drop", "max-drop"))
     assert (before.state, now.state) == ("failed", "passed")
     assert "more than the 0.01 allowed, but on 60 topics that may be chance" in now.reason
     assert "allowed" not in before.reason
@@ -133,12 +132,12 @@ def test_a_drop_beyond_what_is_allowed_fails_only_if_the_excess_is_no_chance():
 def test_p_values_of_a_drop_are_corrected_over_measures_and_those_of_non_inferiority_are_not():
     gains = [np.random.default_rng(seed).normal(-0.03, 0.1, 40) for seed in range(3)]
     for question in ("drop", "max-drop"):
-        found = decided(gains, [0.01] * 3, settings(question))
+        found = decide(gains, [0.01] * 3, settings(question))
         p = [each.p for each in found]
         np.testing.assert_allclose([each.corrected for each in found], correct(p, "holm"))
-        [alone] = decided(gains[:1], [0.01], settings(question, alpha=0.05 / 3))
+        [alone] = decide(gains[:1], [0.01], settings(question, alpha=0.05 / 3))
         assert found[0].bound == alone.bound  # all intervals hold at once
-    found = decided(gains, [0.1] * 3, settings("non-inferior"))
+    found = decide(gains, [0.1] * 3, settings("non-inferior"))
     assert [each.corrected for each in found] == [each.p for each in found]
     assert all("Holm" not in each.reason for each in found)
 
@@ -155,14 +154,14 @@ def test_data_say_which_correction_was_made():
 def test_the_drop_found_half_of_the_time_is_found_half_of_the_time():
     rng = np.random.default_rng(8)
     n, sd, allowed = 30, 0.1, 0.02
-    [look] = decided([rng.normal(0, sd, n)], [allowed], settings("max-drop"))
+    [look] = decide([rng.normal(0, sd, n)], [allowed], settings("max-drop"))
     distance = np.mean(
-        [decided([rng.normal(0, sd, n)], [allowed], settings("max-drop"))[0].half_found for _ in range(300)]
+        [decide([rng.normal(0, sd, n)], [allowed], settings("max-drop"))[0].half_found for _ in range(300)]
     )
     assert look.half_found > allowed
     trials = 1500
     drawn = rng.normal(-distance, sd, (trials, n))
-    rate = np.mean([decided([gain], [allowed], settings("max-drop"))[0].state == "failed" for gain in drawn])
+    rate = np.mean([decide([gain], [allowed], settings("max-drop"))[0].state == "failed" for gain in drawn])
     assert rate == pytest.approx(0.5, abs=2 * 0.5 / trials**0.5 + 0.02)
 
 
@@ -201,8 +200,8 @@ def test_non_inferiority_must_be_shown_so_few_topics_fail_and_a_run_against_itse
 
 def test_a_loss_of_just_what_is_allowed_is_within_it_whatever_the_rounding():
     gain = np.full(30, 0.1) - 0.3 + 0.1  # −0.1 but for rounding
-    assert decided([gain], [0.1], settings("max-drop"))[0].state == "passed"
-    assert decided([gain], [0.1], settings("non-inferior"))[0].state == "failed"
+    assert decide([gain], [0.1], settings("max-drop"))[0].state == "passed"
+    assert decide([gain], [0.1], settings("non-inferior"))[0].state == "failed"
 
 
 def test_a_drop_that_may_be_chance_passes_and_says_so():
@@ -597,7 +596,7 @@ def test_the_screen_names_five_topics_that_fell_unless_asked_for_more(files):
 
 def test_a_list_of_the_corpus_comes_from_a_file(files):
     (files / "ids").write_text("".join(f"{document}\n" for document in sorted(corpus({"q00-r0"}))))
-    answer = cranfield("gate", "qrels", "base.run", "bad.run", "--documents", "ids", "--format", "json", folder=files)
+    answer = cranfield("gate", "qrels", "base.run", "bad.run", "--corpus-ids", "ids", "--format", "json", folder=files)
     assert json.loads(answer.out)["turnover"]["gone_ids"] == ["q00-r0"]
 
 
@@ -673,7 +672,7 @@ def error_rate(question: str, n: int, trials: int, shape: str = "normal", measur
         if shape == "steps":
             gains = [np.rint(gain / 0.12) * 0.12 for gain in gains]  # nearly half of the topics do not move
         gains = [gain + centre for gain, centre in zip(gains, centres, strict=True)]
-        states = {each.state for each in decided(gains, [allowed] * measures, settings(question, test=test))}
+        states = {each.state for each in decide(gains, [allowed] * measures, settings(question, test=test))}
         wrong += "failed" in states if question != "non-inferior" else states == {"passed"}
     return wrong / trials
 
@@ -708,11 +707,11 @@ def test_the_error_on_lopsided_gains_is_as_documented(n):
 
 def test_lopsided_gains_are_said_where_they_make_the_test_err_more_often():
     few_gain = np.r_[np.full(22, -0.05), 0.1, 0.1, 0.15] + np.linspace(0, 0.01, 25)
-    [failed], [passed] = (decided([gain], [0.0], settings("drop")) for gain in (few_gain, -few_gain))
+    [failed], [passed] = (decide([gain], [0.0], settings("drop")) for gain in (few_gain, -few_gain))
     assert failed.state == "failed"
     assert failed.caution.startswith("gains are lopsided (skewness +2.")
     assert (passed.state, passed.caution) == ("passed", "")
-    [shown] = decided([-few_gain], [0.01], settings("non-inferior"))
+    [shown] = decide([-few_gain], [0.01], settings("non-inferior"))
     assert (shown.state, shown.caution[:18]) == ("passed", "gains are lopsided")
     even = np.r_[np.full(12, -0.05), np.full(12, -0.15)]
-    assert decided([even], [0.0], settings("drop"))[0].caution == ""
+    assert decide([even], [0.0], settings("drop"))[0].caution == ""

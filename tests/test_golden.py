@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import shlex
+from functools import cache
 from pathlib import Path
 
 import click
 import pytest
 
 import cranfield
+from cranfield.base.text_layout import width
 from cranfield.cli import cli
-from cranfield.columns import width
 from pages import ROOT
 from recorded import (
     GOLDEN,
@@ -92,13 +93,19 @@ def tree(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, 
     return [each for name, one in inner.items() if one is not None for each in tree(one, (*path, name))]
 
 
+@cache
+def recorded_lines() -> tuple[list[list[str]], list[list[str]]]:
+    """The arguments of every recorded command, and of the command that each screen shows last."""
+    lines = [shlex.split(line)[1:] for command in COMMANDS for line in command.lines]
+    return lines, [shlex.split(screen.lines[-1])[1:] for screen in SCREENS_SHOWN]
+
+
 @pytest.mark.parametrize("path", tree(cli), ids=" ".join)
 def test_every_command_and_its_help_are_recorded(path):
-    lines = [shlex.split(line)[1:] for command in COMMANDS for line in command.lines]
+    lines, screens = recorded_lines()
     starts = [line for line in lines if tuple(line[: len(path)]) == path]
     assert [*path, "--help"] in starts
     assert [line for line in starts if "--help" not in line]
-    screens = [shlex.split(screen.lines[-1])[1:] for screen in SCREENS_SHOWN]
     assert [line for line in screens if tuple(line[: len(path)]) == path]
 
 

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Evaluator, Hits, evaluate
-from cranfield.hits import ratio
-from cranfield.listing import listing, search
-from cranfield.measures.gain import nDCG
+from cranfield.evaluation.hits import match_index, ratio, returned_documents
+from cranfield.evaluation.measures.gain import nDCG
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -150,15 +149,15 @@ def test_views_go_with_their_hits_without_waiting_for_the_collector() -> None:
 
 def test_a_listing_holds_all_that_was_returned_for_judged_topics_and_is_read_once() -> None:
     found = hits()
-    topic, rank, documents = listing(found)
+    topic, rank, documents = returned_documents(found)
     assert documents == ["a", "u", "b", "c", "d", "v", "e", "f", "w"]
     assert topic.tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 3]
     assert rank.tolist() == [1, 2, 3, 4, 5, 6, 1, 2, 1]
-    assert listing(found.top(2)) is listing(found)
+    assert returned_documents(found.top(2)) is returned_documents(found)
 
 
 def test_the_listing_of_a_condensed_or_an_ideal_list_is_made_of_its_hits() -> None:
-    condensed, ideal = listing(hits().condensed()), listing(hits().ideal)
+    condensed, ideal = returned_documents(hits().condensed()), returned_documents(hits().ideal)
     assert (condensed.documents, condensed.rank.tolist()) == (["a", "b", "c", "e", "f"], [1, 2, 3, 1, 2])
     assert (ideal.documents, ideal.rank.tolist()) == (["x", "a", "c", "f", "g", "h"], [1, 2, 3, 1, 1, 1])
 
@@ -166,7 +165,7 @@ def test_the_listing_of_a_condensed_or_an_ideal_list_is_made_of_its_hits() -> No
 def test_hits_that_come_from_no_run_and_know_no_document_cannot_be_listed_or_searched() -> None:
     found = hits()
     copied = Hits(found.judgments, *(found.topic, found.rank, found.grade), found.rank, found.rank, found.retrieved)
-    for ask in (lambda: listing(copied), lambda: search(copied, found.judgments.qrels.index)):
+    for ask in (lambda: returned_documents(copied), lambda: match_index(copied, found.judgments.qrels.index)):
         with pytest.raises(TypeError, match="these hits do not come from a run"):
             ask()
 
@@ -174,9 +173,9 @@ def test_hits_that_come_from_no_run_and_know_no_document_cannot_be_listed_or_sea
 def test_a_run_is_searched_for_the_documents_of_another_index_also_where_its_list_is_condensed() -> None:
     other = Evaluator({"q1": {"v": 1, "a": 1}}, "AP").qrels
     for found in (hits(), hits().condensed(), hits().top(1)):
-        where = search(found, other.index)
+        where = match_index(found, other.index)
         assert where.rank.tolist() == [1, 6]
-        assert search(found, other.index) is where
+        assert match_index(found, other.index) is where
 
 
 def test_a_ratio_is_0_where_the_whole_is_0() -> None:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cranfield.errors import UnavailableError
+from cranfield.base.errors import UnavailableError
+from cranfield.experiments import log_writer
+from cranfield.experiments.service_tokens import ApplicationTokens
 from cranfield.http import protocol
 from cranfield.http.body import DEEPEST, STRANGER_BYTES, is_deep
-from cranfield.http.connections import GRACE, Connections, Listener
-from cranfield.http.limits import BodyMemory, Limits, network_of
-from cranfield.online import packing
-from cranfield.web.applications import Applications
+from cranfield.http.connections import GRACE, BodyMemory, ClientLimits, Connections, Listener, network_of
 from service import Caller, Process, event, serving
 from workbench import example
 from workbench import served as workbench
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cranfield.web.service import Service
+    from cranfield.experiments.service import Service
 
 NAME = "events.example"
 STRANGER = "127.0.0.2"  # another address of this machine
@@ -89,8 +88,8 @@ def status_of(raw: socket.socket) -> int:
 @pytest.fixture
 def tokens(tmp_path: Path) -> Iterator[tuple[Service, Caller, str]]:
     """A service that demands tokens, somebody who has one, and the token."""
-    token = Applications(str(tmp_path / "log")).new("shop")
-    limits = Limits(connections=12, per_address=6, header_seconds=0.5, body_seconds=1.0)
+    token = ApplicationTokens(str(tmp_path / "log")).new("shop")
+    limits = ClientLimits(connections=12, per_address=6, header_seconds=0.5, body_seconds=1.0)
     with serving(tmp_path, accounts=True, limits=limits) as (service, caller):
         caller.headers["Authorization"] = f"Bearer {token}"
         yield service, caller, token
@@ -103,9 +102,9 @@ def tokens(tmp_path: Path) -> Iterator[tuple[Service, Caller, str]]:
     ("descriptors", "connections", "per_address"), [(64, 8, 4), (256, 192, 96), (1024, 768, 256), (1 << 20, 4096, 256)]
 )
 def test_the_usual_limits_leave_a_quarter_of_the_file_descriptors(descriptors, connections, per_address):
-    limits = Limits().fitted(descriptors)
+    limits = ClientLimits().fitted(descriptors)
     assert (limits.connections, limits.per_address) == (connections, per_address)
-    assert Limits(connections=5, per_address=9).fitted(descriptors).per_address == 5
+    assert ClientLimits(connections=5, per_address=9).fitted(descriptors).per_address == 5
 
 
 def test_an_address_of_the_sixth_version_counts_with_its_network():
@@ -200,7 +199,7 @@ def test_a_full_server_closes_a_connection_of_the_address_that_has_most(tokens):
 
 
 def test_a_connection_that_is_being_answered_is_not_closed_and_a_new_one_is_told():
-    connections = Connections(Limits(connections=4, per_address=2))
+    connections = Connections(ClientLimits(connections=4, per_address=2))
     with closing(Listener(socket.AF_INET, connections)) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -329,7 +328,7 @@ def test_without_a_token_in_the_header_little_is_read_and_a_beacon_is_kept(token
 
 
 def test_many_slow_bodies_of_strangers_refuse_nobody_else(tmp_path):
-    token = Applications(str(tmp_path / "log")).new("shop")
+    token = ApplicationTokens(str(tmp_path / "log")).new("shop")
     with serving(tmp_path, accounts=True) as (_, caller), ExitStack() as stack:
         for _ in range(40):
             raw = stack.enter_context(closing(connected(caller.port)))
@@ -339,7 +338,7 @@ def test_many_slow_bodies_of_strangers_refuse_nobody_else(tmp_path):
 
 
 def test_one_forwarded_address_is_refused_and_another_is_not(tmp_path):
-    token = Applications(str(tmp_path / "log")).new("shop")
+    token = ApplicationTokens(str(tmp_path / "log")).new("shop")
     options = ("--behind-proxy", STRANGER, "--allow-host", NAME, "--per-address", "2")
     child = Process(tmp_path, *options, port=free_port())
     try:
@@ -495,16 +494,16 @@ def test_idle_connections_beyond_the_files_a_process_may_open_stop_nobody(tmp_pa
 
 
 def test_the_packer_begins_again_after_an_error_and_health_counts_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(packing, "LOOK", 0.05)
+    monkeypatch.setattr(log_writer, "LOOK", 0.05)
     failures = [OSError(24, "Too many open files"), ValueError("odd")]
-    real = packing.left
+    real = log_writer.sealed_segments
 
     def failing(log: Any) -> list[str]:
         if failures:
             raise failures.pop()
         return real(log)
 
-    monkeypatch.setattr(packing, "left", failing)
+    monkeypatch.setattr(log_writer, "sealed_segments", failing)
     with serving(tmp_path, pack=0.2) as (service, caller):
         caller.send("/events", event(1))
         soon(lambda: service.intake.log.days() == ["2026-03-01"])
@@ -517,7 +516,9 @@ def test_the_packer_begins_again_after_an_error_and_health_counts_it(tmp_path, m
 
 
 def test_the_workbench_closes_what_says_nothing_and_goes_on(tmp_path):
-    with workbench(example(tmp_path / "w"), limits=Limits(connections=8, per_address=4, header_seconds=0.3)) as site:
+    with workbench(
+        example(tmp_path / "w"), limits=ClientLimits(connections=8, per_address=4, header_seconds=0.3)
+    ) as site:
         with ExitStack() as stack:
             idle = [stack.enter_context(closing(connected(site.port))) for _ in range(20)]
             assert site.client().get("/login").status == 200
@@ -526,7 +527,7 @@ def test_the_workbench_closes_what_says_nothing_and_goes_on(tmp_path):
 
 
 def test_a_stranger_s_form_has_little_time_at_the_workbench_too(tmp_path):
-    limits = Limits(body_seconds=0.3)
+    limits = ClientLimits(body_seconds=0.3)
     with workbench(example(tmp_path / "w"), limits=limits) as site, closing(connected(site.port)) as raw:
         raw.sendall(head(site.port, 9, "Sec-Fetch-Site: same-origin", path="/login.json") + b"{")
         assert status_of(raw) == 408

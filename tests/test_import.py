@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from cranfield import read_collection
-from cranfield.errors import (
+from cranfield.base.errors import (
     BadLineError,
     ConventionError,
     CranfieldError,
@@ -24,10 +24,9 @@ from cranfield.errors import (
     FormatError,
     MissingExtraError,
 )
-from cranfield.importers.importing import GRADES, MANY, TOPIC_IDS, import_collection
-from cranfield.importers.layouts.trec_text import Trec
-from cranfield.importers.registry import SOURCES
-from cranfield.importers.source import Files, Options
+from cranfield.formats.importers.collection_import import GRADES, MANY, TOPIC_IDS, import_collection
+from cranfield.formats.importers.layouts.trec_text import TrecLayout
+from cranfield.formats.importers.source import SOURCES, Files, ImportOptions
 from layouts import DOCUMENTS, EXPECTED, QRELS, TOPICS, WRITERS, jsonl, plain, smart, trec, write
 from shell import cranfield
 
@@ -87,7 +86,7 @@ TEXTS = [name for name in SAME if name not in ("parquet", "ir_datasets")]
 
 
 def documents_of(name: str, source: Path) -> Path:
-    found = SOURCES[name].find(str(source), Options())
+    found = SOURCES[name].find(str(source), ImportOptions())
     assert found is not None
     return Path(found.documents[0])
 
@@ -133,7 +132,7 @@ def test_a_document_that_comes_twice_is_refused_with_its_place(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in SAME if name != "ir_datasets"])
 def test_a_source_without_documents_is_refused(name, tmp_path):
     source = WRITERS[name](tmp_path / "source")
-    found = SOURCES[name].find(str(source), Options())
+    found = SOURCES[name].find(str(source), ImportOptions())
     assert found is not None
     for path in found.documents:
         os.unlink(path)
@@ -331,7 +330,7 @@ def test_a_judgment_that_is_only_repeated_counts_once(tmp_path):
 )
 def test_a_bad_line_is_named_and_nothing_is_written(layout, name, text, problem, tmp_path):
     source = WRITERS[layout](tmp_path / "s")
-    files = SOURCES[layout].find(str(source), Options())
+    files = SOURCES[layout].find(str(source), ImportOptions())
     (source / name).write_text(text)
     with pytest.raises(BadLineError, match=problem) as error:
         import_collection(source, tmp_path / "x", layout=layout, files=files)
@@ -422,7 +421,7 @@ BY_ONE_FILE = [name for name in SAME if name not in ("beir", "msmarco", "ir_data
 )
 def test_documents_that_are_named_leave_topics_and_judgments_where_they_are(name, named, tmp_path):
     source = WRITERS[name](tmp_path / "s")
-    found = SOURCES[name].find(str(source), Options())
+    found = SOURCES[name].find(str(source), ImportOptions())
     assert found is not None
     places = []
     for i, path in enumerate(found.documents):
@@ -440,7 +439,7 @@ def test_documents_that_are_named_in_a_folder_of_nothing_else_are_told_alone(tmp
     named = Files(documents=[str(source / "LISA0.001")])
     done = import_collection(tmp_path / "empty", tmp_path / "x", files=named)
     assert done.notes[:2] == [
-        f"no topics of lisa files in {tmp_path / 'empty'}: --topics FILE names them",
+        f"no topics of lisa files in {tmp_path / 'empty'}: --topics-file FILE names them",
         f"no judgments of lisa files in {tmp_path / 'empty'}: --qrels FILE names them",
     ]
 
@@ -566,7 +565,7 @@ def test_a_file_of_any_name_is_read_as_the_layout_that_is_named(tmp_path):
 
 def test_topics_may_be_of_another_layout_than_the_documents(tmp_path):
     source, other = jsonl(tmp_path / "s"), Path(WRITERS["trec"](tmp_path / "t"))
-    named = Files(topics=[str(path) for path in other.rglob("*") if path.is_file() and Trec.asks(str(path))])
+    named = Files(topics=[str(path) for path in other.rglob("*") if path.is_file() and TrecLayout.asks(str(path))])
     assert named.topics
     done = import_collection(source, tmp_path / "x", files=named)
     assert [(t.id, t.title) for t in done.collection.topics] == TOPICS
@@ -611,7 +610,7 @@ def test_topics_that_come_twice_and_subtopics_from_two_places_are_refused(tmp_pa
 
 def test_files_without_a_document_are_refused(tmp_path):
     source = jsonl(tmp_path / "s")
-    files = SOURCES["jsonl"].find(str(source), Options())
+    files = SOURCES["jsonl"].find(str(source), ImportOptions())
     (source / "documents.jsonl").write_text("")
     with pytest.raises(DataError, match=r"documents\.jsonl: no documents"):
         import_collection(source, tmp_path / "x", layout="jsonl", files=files)
@@ -619,7 +618,7 @@ def test_files_without_a_document_are_refused(tmp_path):
 
 def test_a_damaged_parquet_file_is_told(tmp_path):
     source = WRITERS["parquet"](tmp_path / "s")
-    files = SOURCES["parquet"].find(str(source), Options())
+    files = SOURCES["parquet"].find(str(source), ImportOptions())
     assert files is not None
     Path(files.documents[0]).write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match="corrupt Parquet file"):
@@ -839,11 +838,11 @@ def test_a_full_disk_leaves_no_folder(tmp_path, monkeypatch):
 
 def test_documents_are_never_held_together(tmp_path, monkeypatch):
     """Each is written before the next is read: the reader and the writer take turns."""
-    from cranfield.formats import folder
-    from cranfield.importers.layouts.tables import JsonLines
+    from cranfield.formats import collection_folder as folder
+    from cranfield.formats.importers.layouts.tables import JsonLinesLayout
 
     turns: list[str] = []
-    read, line = JsonLines.documents, folder._document_line
+    read, line = JsonLinesLayout.documents, folder._document_line
 
     def reading(self):
         for document in read(self):
@@ -854,7 +853,7 @@ def test_documents_are_never_held_together(tmp_path, monkeypatch):
         turns.append("written")
         return line(document)
 
-    monkeypatch.setattr(JsonLines, "documents", reading)
+    monkeypatch.setattr(JsonLinesLayout, "documents", reading)
     monkeypatch.setattr(folder, "_document_line", writing)
     import_collection(jsonl(tmp_path / "s"), tmp_path / "x")
     assert turns == ["read", "written"] * len(DOCUMENTS)

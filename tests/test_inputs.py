@@ -12,10 +12,10 @@ import pandas
 import pytest
 
 from cranfield import Qrels, Run, evaluate, read_qrels, read_run
+from cranfield.base.errors import DataError, DataWarning
 from cranfield.cli import cli
 from cranfield.cli.options import InputPath, OutputPath
-from cranfield.errors import DataError, DataWarning
-from cranfield.judge import Event
+from cranfield.judging import Event
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ IDLE = {
     "reuse qrels.txt bm25.run dense.run --holes-depth 2": "--holes-depth goes with --holes FILE",
     "judge round new.jsonl --pool pool.jsonl --depth 3": "--depth goes with --strategy",
     "judge round new.jsonl --pool pool.jsonl --run bm25.run": "--run goes with --strategy",
-    "judge round new.jsonl --strategy maxmean --run bm25.run --double 20%": "--double does not go with --strategy",
+    "judge round new.jsonl --strategy maxmean --run bm25.run --double-share 20%": "--double-share does not go with --strategy",
     "eval qrels.txt bm25.run --seed 3": "--seed goes with --bounds",
     "stability qrels.txt bm25.run dense.run --other-table topics.tsv": "--other-table goes with --table",
-    "stability qrels.txt bm25.run dense.run --of halves --target 0.9": "--target is for --of generalisability",
+    "stability qrels.txt bm25.run dense.run --of halves --reliability 0.9": "--reliability is for --of generalisability",
     "stability qrels.txt bm25.run dense.run --of measures --seed 3": "--seed is for --of qrels and halves and discrimination",
-    "correlate bm25.run dense.run --unjudged drop": "--unjudged goes with --systems",
-    "correlate bm25.run dense.run --allow-unjudged": "--allow-unjudged goes with --systems",
+    "correlate bm25.run dense.run --unjudged drop": "--unjudged goes with --qrels",
+    "correlate bm25.run dense.run --allow-unjudged": "--allow-unjudged goes with --qrels",
     "design --sd 0.1 --difference 0.05 -m AP": "--measures is for judgments and runs, and --sd reads none",
     "design --sd 0.1 --difference 0.05 --ignore-case": "--ignore-case is for judgments and runs, and --sd reads none",
     "pool make bm25.run dense.run --missing skip": "--missing is for scores, and a pool has none",
@@ -141,16 +141,16 @@ IDLE = {
     "eval qrels.txt bm25.run -m AP --collection-size 100": "--collection-size is for measures that count",
     "eval qrels.txt bm25.run -m AP --baseline dense.run": "--baseline is for measures that compare",
     "explain AP qrels.txt bm25.run --topic q1 --baseline dense.run": "--baseline is for measures that compare with a run",
-    "judge aggregate labels.jsonl --ties higher": "--ties is for policies that weigh the labels",
+    "judge aggregate labels.jsonl --grade-ties higher": "--grade-ties is for policies that weigh the labels",
     "judge aggregate labels.jsonl --gold qrels.txt": "--gold is for policies that weigh the labels",
     "judge aggregate labels.jsonl --by adjudicated --gold qrels.txt": "--gold is for policies that weigh the labels",
-    "judge freeze labels.jsonl v9 --ties higher": "--ties is for policies that weigh the labels of a document",
+    "judge freeze labels.jsonl v9 --grade-ties higher": "--grade-ties is for policies that weigh the labels of a document",
     "judge round new.jsonl --pool pool.jsonl --seed 3": "--seed goes with --sample, --sample-topics",
     "pool make bm25.run --rel 2": "--rel goes with --judgments LOG or a strategy that adapts to labels",
     "pool make bm25.run --strategy rbp --rel 2": "--rel goes with --judgments LOG or a strategy that adapts to labels",
     "pool make bm25.run --collection allotment -o new.jsonl": "--collection is for strategies that read texts",
     "online design --proportion 0.3 --relative 0.05 --correlation 0.3": "--correlation goes with --guardrail",
-    "run --list -k 4": "-k does not go with --list",
+    "run --list -k 4": "--depth does not go with --list",
 }
 
 

@@ -27,7 +27,7 @@ from workbench import Client, Process
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-CORE_SOURCES = {"cranfield/kernels/core.c", "cranfield/kernels/usual.h"}
+CORE_SOURCES = {"cranfield/base/kernels/core.c", "cranfield/base/kernels/usual.h"}
 CACHES = {"__pycache__", "build", "dist", ".git"}
 
 
@@ -84,7 +84,11 @@ def source_in(folder: Path) -> Path:
     for name in repository_files():
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPOSITORY / name, copy / name)
-    for leftover in ("kernels/_core.pyd", "__pycache__/run.cpython-311.pyc", "web/templates/__pycache__/home.pyc"):
+    for leftover in (
+        "base/kernels/_core.pyd",
+        "__pycache__/run.cpython-311.pyc",
+        "workbench/templates/__pycache__/home.pyc",
+    ):
         path = copy / "src" / "cranfield" / leftover
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"an older build")
@@ -157,7 +161,7 @@ class Installed:
         return clean_environment(PYTHONPATH=os.pathsep.join([str(self.target), str(self.folder / "watch")]))
 
     def ask(self, expression: str) -> str:
-        return self.python("-c", f"import cranfield, cranfield.kernels; print({expression})").strip()
+        return self.python("-c", f"import cranfield, cranfield.base.kernels; print({expression})").strip()
 
 
 @pytest.fixture(scope="module")
@@ -192,8 +196,8 @@ def test_with_a_compiler_one_abi3_wheel_serves_every_python_from_3_11(with_compi
     assert re.fullmatch(r"cranfield-[\d.]+-cp311-abi3-\w+\.whl", with_compiler.wheel.name)
     names = zipfile.ZipFile(with_compiler.wheel).namelist()
     assert [name for name in names if "_core" in name and not name.endswith(".pyi")] in (
-        ["cranfield/kernels/_core.abi3.so"],
-        ["cranfield/kernels/_core.pyd"],
+        ["cranfield/base/kernels/_core.abi3.so"],
+        ["cranfield/base/kernels/_core.pyd"],
     )
 
 
@@ -204,11 +208,11 @@ def test_without_a_compiler_the_wheel_is_a_pure_one(without_compiler):
 
 @needs_compiler
 def test_with_a_compiler_the_native_kernel_runs(with_compiler):
-    assert with_compiler.ask("cranfield.kernels.NATIVE") == "True"
+    assert with_compiler.ask("cranfield.base.kernels.NATIVE") == "True"
 
 
 def test_without_a_compiler_the_numpy_twin_runs(without_compiler):
-    assert without_compiler.ask("cranfield.kernels.NATIVE") == "False"
+    assert without_compiler.ask("cranfield.base.kernels.NATIVE") == "False"
 
 
 def test_what_runs_is_what_was_installed(without_compiler):
@@ -292,9 +296,9 @@ def test_the_source_archive_holds_every_file_of_the_repository(source_archive):
 
 
 READERS = """
-import cranfield.findings, cranfield.catalogue
-from cranfield.judge.models.prompt import bundled, read_prompt
-from cranfield.systems.http.template import templates
+import cranfield.base.findings, cranfield.formats.catalogue
+from cranfield.judging.llm.questions import bundled, read_prompt
+from cranfield.retrieval.http.template import templates
 
 print(len([read_prompt(name) for name in bundled()]), len(templates()))
 """
@@ -302,8 +306,10 @@ print(len([read_prompt(name) for name in bundled()]), len(templates()))
 
 def test_prompts_and_templates_are_read_from_an_installed_wheel(installed):
     prompts, templates = map(int, installed.python("-c", READERS).split())
-    assert prompts == len([name for name in package_files() if name.startswith("cranfield/judge/models/prompts/")])
-    assert templates == len([name for name in package_files() if name.startswith("cranfield/systems/http/templates/")])
+    assert prompts == len([name for name in package_files() if name.startswith("cranfield/judging/llm/prompts/")])
+    assert templates == len(
+        [name for name in package_files() if name.startswith("cranfield/retrieval/http/templates/")]
+    )
 
 
 COMMANDS = [
@@ -318,7 +324,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command[:2]))
 def test_a_command_finds_every_file_that_it_opens_in_the_installed_package(command, without_compiler):
-    runs = without_compiler.target / "cranfield" / "bundled" / "allotment" / "runs"
+    runs = without_compiler.target / "cranfield" / "collections" / "bundled" / "allotment" / "runs"
     words = [word.format(runs=runs) for word in command]
     assert without_compiler.watched("-m", "cranfield", *words) == []
 
@@ -329,13 +335,13 @@ def test_a_file_that_the_installed_package_lacks_is_reported(without_compiler):
 
 
 LABELS = """
-from cranfield.judge import Event, open_log
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import open_round
-from cranfield.judge.versions import freeze
+from cranfield.judging import Event, open_log
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
+from cranfield.judging.versions import freeze
 
 log = open_log("garden/work.db")
-open_round(log, Round(name="first"), [Asked("101", "d001", 1)])
+open_round(log, Round(name="first"), [RoundItem("101", "d001", 1)])
 log.add([Event(topic="101", document="d001", grade=1, assessor="ann")])
 freeze(log, "v1", "latest")
 log.close()

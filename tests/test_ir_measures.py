@@ -120,9 +120,9 @@ def test_one_import_installs_the_provider_once_behind_measures_that_users_define
     assert [one.NAME for one in pipeline[:3]] == ["runtime", "cranfield", "pytrec_eval"]
     ours.install()
     assert pipeline.count(ours.provider) == 1
-    assert isinstance(ir_measures.evaluator([ir_measures.AP], {"q": {"d": 1}}), ours.Evaluator)
+    assert isinstance(ir_measures.evaluator([ir_measures.AP], {"q": {"d": 1}}), ours.ProviderEvaluator)
     own = ir_measures.define_byquery(lambda qrels, run: 0.25, name="AP")
-    assert not isinstance(ir_measures.evaluator([own], {"q": {"d": 1}}), ours.Evaluator)
+    assert not isinstance(ir_measures.evaluator([own], {"q": {"d": 1}}), ours.ProviderEvaluator)
     both = ir_measures.calc_aggregate([ir_measures.Compat(p=0.8), ir_measures.AP], {"q": {"d": 1}}, {"q": {"d": 1.0}})
     assert both == {ir_measures.Compat(p=0.8): 1, ir_measures.AP: 1}
     ours.uninstall()

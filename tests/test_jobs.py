@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cranfield
-from cranfield.errors import ConventionError, CranfieldError, DataError
-from cranfield.formats.folder import BUNDLED
-from cranfield.judge import Event
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import open_round
-from cranfield.workspace import jobs as room
-from cranfield.workspace.bench import Bench, open_bench
-from cranfield.workspace.jobs import Failed, Jobs, Ready, Running, lives, owner
-from cranfield.workspace.judging import freeze
-from cranfield.workspace.results import Kept, Result, Results
-from cranfield.workspace.verb import VERBS
+from cranfield.base.errors import ConventionError, CranfieldError, DataError
+from cranfield.commands.judging import freeze
+from cranfield.formats.collection_folder import BUNDLED
+from cranfield.judging import Event
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
+from cranfield.store.jobs import find_job
+from cranfield.workbench import jobs as room
+from cranfield.workbench.disk_caches import CachedResult, RenderedResult, ResultCache
+from cranfield.workbench.jobs import Failed, Jobs, Ready, Running, lives, owner
+from cranfield.workbench.question import QUESTIONS
+from cranfield.workbench.workspace import Bench, open_bench
 from databases import location_of
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _ask_a_model(bench: Bench, labels: list[Event]) -> None:
     frame: dict[str, list[str]] = {}
     for one in mine:
         frame.setdefault(one.topic, []).append(one.document)
-    drawn = [Asked(one.topic, one.document, 1, 0.5) for one in mine[::2]]
+    drawn = [RoundItem(one.topic, one.document, 1, 0.5) for one in mine[::2]]
     open_round(bench.log, Round(name="drawn", sample="half of them", frame=frame), drawn)
 
 
@@ -133,7 +134,7 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", QUESTIONS)
 def test_every_verb_answers_with_json_a_table_and_html_and_then_from_the_disk(shared_jobs, verb, monkeypatch):
     first = ready(shared_jobs, verb, **ASKED[verb])
     assert isinstance(first, Ready), first
@@ -146,7 +147,7 @@ def test_every_verb_answers_with_json_a_table_and_html_and_then_from_the_disk(sh
     monkeypatch.setattr(shared_jobs.workers, "put", lambda task: pytest.fail("worked out again"))
     again = shared_jobs.ask(verb, **ASKED[verb])
     assert again == first
-    moving = VERBS[verb](**ASKED[verb]).moves(shared_jobs.bench)
+    moving = QUESTIONS[verb](**ASKED[verb]).depends_on_labels(shared_jobs.bench)
     assert again.place == (shared_jobs.bench.log.place() if moving else 0)
 
 
@@ -205,13 +206,13 @@ def test_a_plan_counts_labels_and_takes_the_pace_of_before(shared_jobs):
 @pytest.mark.parametrize(
     ("verb", "asked", "said"),
     [
-        ("nothing", {}, "no verb"),
+        ("nothing", {}, "no workbench question .nothing.; there are check"),
         ("leaderboard", {"measures": "nDCG@x"}, "nDCG"),
         ("leaderboard", {"runs": "../qrels.txt"}, "there is no run"),
         ("leaderboard", {"k": "many"}, "k must be"),
         ("leaderboard", {"judgments": "/etc/passwd"}, "judgments must be"),
         ("leaderboard", {"judgments": "log@none"}, "there is no version"),
-        ("leaderboard", {"policy": "loudest"}, "policy must be"),
+        ("leaderboard", {"policy": "loudest"}, "no policy .loudest.; there are latest"),
         ("leaderboard", {"colour": "red"}, "no parameter"),
         ("compare", {"one": "bm25"}, "needs other"),
         ("compare", {"one": "bm25", "other": "bm25"}, "two different runs"),
@@ -226,6 +227,11 @@ def test_a_plan_counts_labels_and_takes_the_pace_of_before(shared_jobs):
 def test_a_question_that_makes_no_sense_is_refused_before_anything_is_worked_out(shared_jobs, verb, asked, said):
     with pytest.raises(CranfieldError, match=said):
         shared_jobs.ask(verb, **asked)
+
+
+@pytest.mark.parametrize("policy", ["Majority", "dawid_skene(smoothing=2)", "adjudicated"])
+def test_a_policy_that_a_command_accepts_is_accepted_here(shared_jobs, policy):
+    assert isinstance(ready(shared_jobs, "leaderboard", **QUICK, judgments="log", policy=policy), Ready)
 
 
 def test_without_labels_the_judgments_are_the_collections_and_without_both_it_is_said(jobs, bench):
@@ -274,7 +280,7 @@ def test_a_changed_run_is_another_question(jobs, bench):
     with open(bench.run("bm25").path, "ab") as file:
         file.write(b"101 Q0 d999 99 0.0001 x\n")
     second = ready(jobs, "leaderboard", **QUICK)
-    assert second.made > first.made
+    assert second.created > first.created
 
 
 def test_the_same_question_at_the_same_time_is_one_job(jobs, monkeypatch):
@@ -296,7 +302,7 @@ def test_two_at_a_time_and_the_rest_waits(bench):
         assert isinstance(jobs.ask("leaderboard", seed=seed, **QUICK), Running)
     last = jobs.ask("leaderboard", seed=3, **QUICK)
     assert isinstance(last, Running)
-    assert last.told == "waiting for its turn"
+    assert last.activity == "waiting for its turn"
     assert len(jobs.workers.pids()) <= 2
     for seed in range(4):
         assert isinstance(ready(jobs, "leaderboard", seed=seed, **QUICK), Ready)
@@ -325,7 +331,7 @@ def test_what_the_library_refuses_is_said_in_its_words_and_tried_again_after_a_w
     failed = ready(jobs, "agree", runs=["bm25"])
     assert isinstance(failed, Failed)
     assert failed.why == "work.db: there are no labels"
-    later = time.time() + room.HELD + 1
+    later = time.time() + room.RETRY_AFTER + 1
     monkeypatch.setattr(jobs, "clock", lambda: later)
     begun: list[Any] = []
     put = jobs.workers.put
@@ -338,7 +344,7 @@ def test_a_mistake_of_ours_is_traced_in_the_log_and_not_in_the_answer(jobs, monk
     put = jobs.workers.put
 
     def broken(task: Any) -> None:
-        put(task._replace(words={**task.words, "verb": "no such verb"}))
+        put(task._replace(message={**task.message, "verb": "no such verb"}))
 
     monkeypatch.setattr(jobs.workers, "put", broken)
     failed = ready(jobs, "leaderboard", **QUICK)
@@ -351,8 +357,8 @@ def test_a_mistake_of_ours_is_traced_in_the_log_and_not_in_the_answer(jobs, monk
 
 ASKING = """
 import sys, time
-from cranfield.workspace.bench import open_bench
-from cranfield.workspace.jobs import Jobs
+from cranfield.workbench.workspace import open_bench
+from cranfield.workbench.jobs import Jobs
 jobs = Jobs(open_bench(sys.argv[1], sys.argv[2]), patience=0)
 print(jobs.ask("leaderboard", runs=["bm25", "phrase"], measures="P@5"), flush=True)
 while not jobs.workers.pids():
@@ -383,7 +389,7 @@ def test_a_server_killed_during_a_job_leaves_a_row_that_counts_for_nothing(kind,
     assert until(jobs.workers.pids)
     until(lambda: not os.path.exists(f"/proc/{worker}/stat") or "Z" in _state(worker))
     assert isinstance(ready(jobs, "leaderboard", **QUICK), Ready)
-    assert until(lambda: jobs._row(elsewhere.id).state == "done")
+    assert until(lambda: find_job(jobs.bench.database, elsewhere.id).state == "done")
     jobs.close()
     bench.close()
 
@@ -410,10 +416,10 @@ def test_large_files_are_hashed_beside(jobs, bench, monkeypatch):
     monkeypatch.setattr(jobs, "patience", 0)
     go = threading.Event()
     of = bench.hashes.of
-    monkeypatch.setattr(bench.hashes, "of", lambda path, told=None: (go.wait(), of(path, told))[1])
+    monkeypatch.setattr(bench.hashes, "of", lambda path, progress=None: (go.wait(), of(path, progress))[1])
     state = jobs.ask("leaderboard", **QUICK)
     assert isinstance(state, Running)
-    assert state.told == "reading runs for the first time"
+    assert state.activity == "reading runs for the first time"
     go.set()
     assert isinstance(ready(jobs, "leaderboard", **QUICK), Ready)
 
@@ -423,13 +429,13 @@ def test_large_files_are_hashed_beside(jobs, bench, monkeypatch):
 NAMES = [f"{n:064x}" for n in range(4)]
 
 
-def kept(size: int = 10) -> Kept:
-    return Kept("check", Result("{}", None, "x" * size, ["a note"]), 7, 1.5, 0.25)
+def kept(size: int = 10) -> CachedResult:
+    return CachedResult("check", RenderedResult("{}", None, "x" * size, ["a note"]), 7, 1.5, 0.25)
 
 
 def test_a_result_comes_back_as_it_was_kept(tmp_path):
-    results = Results(str(tmp_path / "results"))
-    odd = Kept("check", Result('"\udc80"', "a,b\n", "<p>&amp;\u2028</p>", []), 0, 1.0, 2.0)
+    results = ResultCache(str(tmp_path / "results"))
+    odd = CachedResult("check", RenderedResult('"\udc80"', "a,b\n", "<p>&amp;\u2028</p>", []), 0, 1.0, 2.0)
     results.write(NAMES[0], odd)
     assert results.read(NAMES[0]) == odd
     assert results.read(NAMES[1]) is None
@@ -439,7 +445,7 @@ def test_a_result_comes_back_as_it_was_kept(tmp_path):
     "change", [lambda b: b[:-1], lambda b: b.replace(b"note", b"nota"), lambda b: b"", lambda b: b"x"]
 )
 def test_a_damaged_result_is_absent(tmp_path, change):
-    results = Results(str(tmp_path))
+    results = ResultCache(str(tmp_path))
     results.write(NAMES[0], kept())
     path = tmp_path / NAMES[0]
     path.write_bytes(change(path.read_bytes()))
@@ -448,7 +454,7 @@ def test_a_damaged_result_is_absent(tmp_path, change):
 
 
 def test_the_oldest_results_make_room(tmp_path):
-    results = Results(str(tmp_path), room=2500)
+    results = ResultCache(str(tmp_path), room=2500)
     for n, name in enumerate(NAMES):
         results.write(name, kept(1000))
         os.utime(tmp_path / name, (n + 1, n + 1))
@@ -459,4 +465,4 @@ def test_the_oldest_results_make_room(tmp_path):
 @pytest.mark.parametrize("name", ["", "../x", "a" * 63, "A" * 64, "a" * 64 + "\n"])
 def test_nothing_but_a_hash_names_a_result(tmp_path, name):
     with pytest.raises(ValueError):
-        Results(str(tmp_path)).read(name)
+        ResultCache(str(tmp_path)).read(name)

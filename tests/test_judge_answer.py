@@ -11,10 +11,11 @@ import pytest
 from sqlalchemy import event as listening
 from sqlalchemy import select
 
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log, standing
-from cranfield.judge.plan import Asked, Lease, Nothing, Round
-from cranfield.judge.rounds import REASONS, answer, lease, open_round, release, set_state
+from cranfield.base.errors import DataError
+from cranfield.judging import Event, current_events, open_log
+from cranfield.judging.event_intake import REASONS
+from cranfield.judging.round_plan import Lease, NoLease, Round, RoundItem
+from cranfield.judging.rounds import answer, lease, open_round, release, set_state
 from cranfield.store import tables
 from test_judge_promises import LEASE, Clock, check_places, rows_of, tables_of
 
@@ -31,8 +32,8 @@ def log(location, clock):
     opened.close()
 
 
-def some(n: int, overlap: int = 1) -> list[Asked]:
-    return [Asked(f"q{i // 4}", f"d{i}", overlap) for i in range(n)]
+def some(n: int, overlap: int = 1) -> list[RoundItem]:
+    return [RoundItem(f"q{i // 4}", f"d{i}", overlap) for i in range(n)]
 
 
 def said(place: Lease, grade: float | None = 1.0, **more: Any) -> Event:
@@ -49,10 +50,10 @@ def test_a_label_is_kept_and_the_next_documents_are_leased(log):
     open_round(log, Round(name="r"), some(5))
     first = lease(log, "ann", "r", 3)
     [outcome], held = answer(log, [said(first[0])], "ann", "r", 3)
-    assert (outcome.said, outcome.kept) == ("kept", True)
+    assert (outcome.said, outcome.in_log) == ("kept", True)
     assert [each.document for each in held] == ["d1", "d2", "d3"]
     assert states(log) == {"done": 1, "leased": 3, "free": 1}
-    assert log.standing() == standing(log.events())
+    assert log.current_events() == current_events(log.events())
 
 
 def test_what_is_held_is_renewed_by_an_answer(log, clock):
@@ -112,14 +113,14 @@ def test_a_round_that_is_not_open_takes_no_answer(log, state):
     undo = Event(kind="withdrawal", refers=mine.id, assessor="ann")
     outcomes, held = answer(log, [said(place, 0.0), undo], "ann", "r")
     assert [(each.reason, each.why) for each in outcomes] == [("round", f"round 'r' is {state}")] * 2
-    assert held == Nothing(f"round 'r' is {state}")
+    assert held == NoLease(f"round 'r' is {state}")
 
 
 def test_who_is_not_asked_gets_nothing(log):
     open_round(log, Round(name="r", assessors=("ann",)), some(1))
     [outcome], held = answer(log, [Event(topic="q0", document="d0", grade=1, assessor="eve", round="r")], "eve", "r")
     assert outcome.reason == "assessor"
-    assert held == Nothing("round 'r' is for ann; 'eve' is not among them")
+    assert held == NoLease("round 'r' is for ann; 'eve' is not among them")
     with pytest.raises(DataError, match="there is no round 'x'"):
         answer(log, [], "ann", "x")
 
@@ -128,7 +129,7 @@ def test_a_lease_that_is_over_counts_until_somebody_else_has_the_document(log, c
     open_round(log, Round(name="r", lease=LEASE), some(2))
     one, two = lease(log, "ann", "r", 2)
     clock.pass_by(LEASE + 1)
-    assert answer(log, [said(one)], "ann", "r", 0)[0][0].kept
+    assert answer(log, [said(one)], "ann", "r", 0)[0][0].in_log
     assert lease(log, "bob", "r")[0].document == two.document
     [outcome], _ = answer(log, [said(two)], "ann", "r", 0)
     assert outcome.reason == "lease"
@@ -143,12 +144,12 @@ def test_a_label_can_be_changed_undone_and_skipped_by_answers(log):
     second = said(place, 2.0, time="2026-01-02")
     outcomes, _ = answer(log, [first, second], "ann", "r", 0)
     assert [each.said for each in outcomes] == ["kept", "kept"]
-    assert [event.grade for event in log.standing().values()] == [2.0]
+    assert [event.grade for event in log.current_events().values()] == [2.0]
     undo = [Event(kind="withdrawal", refers=each.id, assessor="ann") for each in (second, first)]
     theirs = Event(kind="withdrawal", refers=first.id, assessor="bob")
     assert answer(log, [theirs], "bob", "r", 0)[0][0].reason == "assessor"
     outcomes, held = answer(log, undo, "ann", "r", 1)
-    assert all(each.kept for each in outcomes)
+    assert all(each.in_log for each in outcomes)
     assert held[0].document == place.document
     skip = Event(kind="skip", topic=place.topic, document=place.document, assessor="ann", round="r")
     _, held = answer(log, [skip], "ann", "r", 1)
@@ -165,7 +166,7 @@ def test_an_adaptive_round_leases_one_at_a_time(log):
 
 
 def test_what_is_given_back_is_free_for_others(log):
-    open_round(log, Round(name="r", gold_share=0.0), [*some(2), Asked("q0", "g", 0, role="gold", grade=1.0)])
+    open_round(log, Round(name="r", gold_share=0.0), [*some(2), RoundItem("q0", "g", 0, role="gold", grade=1.0)])
     held = lease(log, "ann", "r", 3)
     assert {each.document for each in held} == {"d0", "d1", "g"}
     assert isinstance(lease(log, "bob", "r", 1), list)
@@ -231,9 +232,9 @@ def play(log, clock, seed: int, n: int) -> list[Any]:
             told.append(release(log, who, "r"))
         clock.pass_by(draw.choice([1, 1, LEASE / 2, LEASE + 1]))
         check_places(log, clock())
-    kept = {each.id for outcomes, _ in (x for x in told if isinstance(x, tuple)) for each in outcomes if each.kept}
+    kept = {each.id for outcomes, _ in (x for x in told if isinstance(x, tuple)) for each in outcomes if each.in_log}
     assert kept == {event.id for event in log.events()}
-    assert log.standing() == standing(log.events())
+    assert log.current_events() == current_events(log.events())
     return told
 
 
@@ -246,7 +247,7 @@ def test_answers_tell_the_same_story_on_every_kind_of_log(request, tmp_path, see
         clock = Clock()
         server = request.getfixturevalue("postgres") if kind == "postgresql" else None
         log = open_log(location_of(kind, tmp_path, server), clock=clock)
-        gold = [Asked("q0", f"g{i}", 0, role="gold", grade=1.0) for i in range(2)]
+        gold = [RoundItem("q0", f"g{i}", 0, role="gold", grade=1.0) for i in range(2)]
         plan = Round(name="r", lease=LEASE, gold_share=0.2, repeat_share=0.2, scale=(0.0, 1.0, 2.0))
         open_round(log, plan, [*some(8, 2), *gold])
         told, kept = play(log, clock, seed, 40), tables_of(log)
@@ -275,7 +276,7 @@ def test_people_who_answer_at_once_lose_and_double_nothing(location):
             while isinstance(held, list):
                 event = said(held[0])
                 [outcome], held = answer(log, [event], who, "r", 3)
-                assert outcome.kept, outcome
+                assert outcome.in_log, outcome
                 kept.append(event.id)
         except BaseException as error:
             failures.append(error)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cranfield import judge, read_qrels
-from cranfield.errors import DataError
-from cranfield.formats.judgments import Judgment
-from cranfield.hearing import heard
-from cranfield.judge import Event, open_log
-from cranfield.workspace.inputs import Inputs
-from cranfield.workspace.logs import Named, labels_in, named
+from cranfield import judging, read_qrels
+from cranfield.base.errors import DataError
+from cranfield.base.notifications import notes_to
+from cranfield.formats.label_files import Judgment
+from cranfield.inputs.inputs import Inputs
+from cranfield.inputs.logs import Named, labels_in, named
+from cranfield.judging import Event, open_log
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
@@ -110,15 +110,15 @@ def test_a_version_on_every_kind_of_log(location: str) -> None:
 
 def test_qrels_of_a_log_in_python(location: str) -> None:
     fill(location)
-    frozen = judge.qrels(location, "spring")
+    frozen = judging.qrels(location, "spring")
     assert frozen.to_dict() == read_qrels(EXAMPLES / "qrels.txt").to_dict()
     assert frozen.remarks == [(NOTE + "latest").removeprefix("note: ")]
     withdraw(location)
-    assert judge.qrels(location, "spring").to_dict() == frozen.to_dict()
-    assert "q1" not in judge.qrels(location).topics
+    assert judging.qrels(location, "spring").to_dict() == frozen.to_dict()
+    assert "q1" not in judging.qrels(location).topics
     if "://" not in location:
         with pytest.raises(DataError, match="there is no such log"):
-            judge.qrels(location + "x")
+            judging.qrels(location + "x")
 
 
 def test_a_file_of_that_name_wins(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_labels_of_five_fields_are_read_as_they_were(tmp_path: Path) -> None:
     lines = [Judgment("q1", "a", 2.0, "ann", "2026-01-02"), Judgment("q1", "a", 0.0, "bob", "2026-01-01")]
     path.write_text("".join(label.line() + "\n" for label in lines))
     said: list[str] = []
-    with heard(said.append):
+    with notes_to(said.append):
         assert labels_in(str(path)) == lines
         assert labels_in(str(path)) == lines
     assert said == [(NOTE + "latest").removeprefix("note: ")]
@@ -217,12 +217,12 @@ def test_events_behind_labels_of_five_fields_make_a_log(tmp_path: Path) -> None:
     event = Event(topic="q1", document="b", grade=1, assessor="ann")
     log.add([event])
     assert named(str(path)) == Named(str(path))
-    assert judge.qrels(path).to_dict() == {"q1": {"a": 2.0, "b": 1.0}}
+    assert judging.qrels(path).to_dict() == {"q1": {"a": 2.0, "b": 1.0}}
     log.add([Event(kind="withdrawal", refers=event.id, assessor="ann")])
     assert Inputs(qrels=str(path)).open_qrels().to_dict() == {"q1": {"a": 2.0}}
 
 
-def test_a_models_labels_and_other_aspects_are_no_labels_of_a_pool(log: judge.Log) -> None:
+def test_a_models_labels_and_other_aspects_are_no_labels_of_a_pool(log: judging.Log) -> None:
     log.add(
         [
             Event(topic="q", document="a", grade=1, assessor="ann"),
@@ -238,7 +238,7 @@ def test_files_that_are_no_logs_need_no_database() -> None:
     program = (
         "import sys; from cranfield.cli import cli; "
         "cli.main(['eval', 'qrels.txt', 'bm25.run'], standalone_mode=False); "
-        "print([name for name in sys.modules if 'sqlalchemy' in name or name.startswith('cranfield.judge')])"
+        "print([name for name in sys.modules if 'sqlalchemy' in name or name.startswith('cranfield.judging')])"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=EXAMPLES, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

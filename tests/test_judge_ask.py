@@ -36,24 +36,24 @@ from chatting import (
     silence,
     status,
 )
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log, qrels
-from cranfield.judge.models import alone, asking
-from cranfield.judge.models.chat import Endpoint, Manner, Reply, read_answer
-from cranfield.judge.models.kept import Budget
-from cranfield.judge.models.prompt import bundled, read_prompt
-from cranfield.judge.models.questions import Subject
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import open_round
+from cranfield.base.errors import DataError
+from cranfield.commands.judging import aggregate
+from cranfield.commands.llm_labels import _questions as made_questions
+from cranfield.commands.llm_labels import ask
+from cranfield.judging import Event, open_log, qrels
+from cranfield.judging.llm import ask as alone
+from cranfield.judging.llm import ask as asking
+from cranfield.judging.llm.chat_client import Endpoint, Reply, RequestOptions, read_answer
+from cranfield.judging.llm.question_store import Budget
+from cranfield.judging.llm.questions import Subject, bundled, read_prompt
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
+from cranfield.retrieval.http.client import Client
+from cranfield.retrieval.systems_under_test import Busy
 from cranfield.store.tables import questions, series, spending
-from cranfield.systems.http.client import Client
-from cranfield.systems.system import Busy
-from cranfield.workspace.judging import aggregate
-from cranfield.workspace.models import _questions as made_questions
-from cranfield.workspace.models import ask
 from shell import cranfield
 
-BUNDLED = Path(asking.__file__).parents[2] / "bundled" / "allotment"
+BUNDLED = Path(asking.__file__).parents[2] / "collections" / "bundled" / "allotment"
 MODEL = "m/graded-1"
 SECRET = "sk-very-secret-0123456789"
 TEXTS = {f"d{number}": f"says {number} things" for number in range(1, 9)}
@@ -366,14 +366,14 @@ def test_a_connection_that_the_server_closed_between_two_questions_is_no_failure
 @pytest.mark.parametrize(
     ("said", "manner"),
     [
-        ("use max_completion_tokens", Manner(limit="max_completion_tokens")),
-        ("temperature must be 1", Manner(temperature=False)),
-        ("what?", Manner(schema=False)),
+        ("use max_completion_tokens", RequestOptions(limit="max_completion_tokens")),
+        ("temperature must be 1", RequestOptions(temperature=False)),
+        ("what?", RequestOptions(schema=False)),
     ],
 )
 def test_a_refusal_says_what_to_leave_away(said, manner):
-    assert Manner().without(said) == manner
-    assert Manner(schema=False).without("what?") is None
+    assert RequestOptions().without(said) == manner
+    assert RequestOptions(schema=False).without("what?") is None
 
 
 def test_with_a_schema_only_grades_of_the_scale_are_asked_for(desk, chat):
@@ -509,7 +509,7 @@ def test_prices_and_budgets_are_numbers(desk, chat):
         with pytest.raises(DataError, match=r"expected a price of 0 or more"):
             desk.ask(**bad)
     for limit in (Budget(tokens=float("nan")), Budget(money=0.0), Budget(tokens=float("inf"))):
-        with pytest.raises(DataError, match=r"--budget: expected a number above 0"):
+        with pytest.raises(DataError, match=r"--max-cost: expected a number above 0"):
             desk.ask(budget=limit, price_in=1.0, price_out=1.0)
     assert chat.count == 0
 
@@ -584,7 +584,7 @@ def killed(desk: Desk, log: str, hold: Held, after: int) -> None:
     """Ask in a child process, and kill it with two questions under way."""
     hold.until(after)
     given = {"pool": desk.pool, "collection": desk.collection, "endpoint": desk.url, "model": "m", "prompt": "graded"}
-    code = f"from cranfield.workspace.models import ask\nask({log!r}, clients=2, **{given!r})"
+    code = f"from cranfield.commands.llm_labels import ask\nask({log!r}, clients=2, **{given!r})"
     child = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
     try:
         assert hold.full.wait(60)
@@ -621,7 +621,7 @@ def test_a_link_to_a_log_is_the_same_log_to_whoever_asks(tmp_path):
 
 
 INTERRUPTED = """
-from cranfield.workspace.models import ask
+from cranfield.commands.llm_labels import ask
 done = ask({log!r}, clients=2, **{given!r})
 print(done.labelled, done.left, done.stopped)
 """
@@ -798,7 +798,9 @@ def test_an_assessor_in_an_open_round_never_sees_what_a_model_said(tmp_path):
 
     with served(example(tmp_path)) as site:
         log = site.site.bench.log
-        open_round(log, Round(name="r1", assessors=("ann",)), [Asked("101", "d002", 1), Asked("101", "d024", 1)])
+        open_round(
+            log, Round(name="r1", assessors=("ann",)), [RoundItem("101", "d002", 1), RoundItem("101", "d024", 1)]
+        )
         log.add(
             [Event(topic="101", document=name, grade=3, assessor=MODEL, source="model") for name in ("d002", "d024")]
         )

@@ -13,19 +13,18 @@ import pytest
 
 from chatting import chatting, collection, completion
 from cranfield import evaluate
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log
-from cranfield.judge.models.biases import bare, biased, own_runs
-from cranfield.judge.models.boards import advantages, boards, circular, own_ranking, ranks_of, scored
-from cranfield.judge.models.calibrating import Calibration, date_in, measured
-from cranfield.judge.models.figures import agreed
-from cranfield.judge.models.shared import Shared, asked_of
-from cranfield.run import Run
+from cranfield.base.errors import DataError
+from cranfield.base.run import Run
+from cranfield.commands.llm_calibration import calibrate
+from cranfield.commands.llm_labels import ask
+from cranfield.judging import Event, open_log
+from cranfield.judging.llm.calibration import Calibration, date_in, measured
+from cranfield.judging.llm.grade_agreement import bare, biases_of, model_agreement, own_runs
+from cranfield.judging.llm.label_sample import CommonLabels, series_use
+from cranfield.judging.llm.leaderboards import advantages, boards, circular, own_ranking, ranks_of, scored
 from cranfield.stats.agreement import Labels, Scale, agreement, agreement_of_pairs, coefficient
-from cranfield.stats.clustered import mean_of_items, pairs_of_counts, slope_within, sums_by_cluster, without_each
 from cranfield.stats.correlation import correlation
-from cranfield.workspace.calibrating import calibrate
-from cranfield.workspace.models import ask
+from cranfield.stats.jackknife import mean_of_items, pairs_of_counts, slope_within, sums_by_cluster, without_each
 from shell import cranfield
 
 TOPICS, DEPTH = 30, 14
@@ -81,7 +80,7 @@ class World:
         people = self.people if people is None else people
         counts = sum(np.eye(4)[labels.astype(int)] for labels in people)
         place = {"log": "log", "model": "m/graded-1", "names": self.names, "topic": self.topic}
-        return Shared(
+        return CommonLabels(
             **place,
             documents=self.documents,
             people=people[0],
@@ -104,7 +103,7 @@ class World:
 
     def calibrated(self, model, **more):
         found = self.shared(model)
-        fields = {"policy": "latest", "left_out": {}, "biases": biased(found, self.lengths(), self.ranks, 0.95)}
+        fields = {"policy": "latest", "left_out": {}, "biases": biases_of(found, self.lengths(), self.ranks, 0.95)}
         return Calibration(**measured(found, 1.0, 0.95), **fields, **more)
 
 
@@ -282,7 +281,7 @@ def test_figures_by_hand():
     """Three topics; people 0 1 / 0 2 / 1 0 by the last label, the model one too high on half of them."""
     people = {("a", "x"): 0.0, ("a", "y"): 1.0, ("b", "x"): 0.0, ("b", "y"): 2.0, ("c", "x"): 1.0, ("c", "y"): 0.0}
     model = {key: grade + (key[1] == "y") for key, grade in people.items()}
-    found = measured(Shared.of("log", "m", people, model, {("a", "x"): [0.0, 1.0]}), 1.0, 0.95)
+    found = measured(CommonLabels.of("log", "m", people, model, {("a", "x"): [0.0, 1.0]}), 1.0, 0.95)
     [every, *by_grade] = found["errors"]
     assert every.error.value == 0.5
     assert [(row.grade, row.documents, row.error.value) for row in by_grade] == [
@@ -329,7 +328,7 @@ def test_agreement_without_any_disagreement_is_said_without_an_interval():
 
 def by_hand(people, model, said):
     """A calibration of labels that are written down: topic and document → grade."""
-    found = Shared.of("log", "m", people, model, said)
+    found = CommonLabels.of("log", "m", people, model, said)
     return Calibration(**measured(found, 1.0, 0.95), policy="latest", left_out={})
 
 
@@ -397,7 +396,7 @@ def test_a_judge_that_favours_one_run_is_said_to_and_the_run_is_named():
     )
     kept = {name: {s: r for s, r in own.items() if r <= 4} for name, own in world.ranks.items()}
     found = world.shared(np.clip(world.person() + (top & (world.rng.random(len(top)) < 0.6)), 0, 3))
-    effects = {each.name: each.effect for each in biased(found, {}, kept, 0.95)}
+    effects = {each.name: each.effect for each in biases_of(found, {}, kept, 0.95)}
     assert effects["run2"].low > 0
     assert effects["run0"].value < 0
 
@@ -423,7 +422,7 @@ def test_no_judge_that_does_not_look_at_length_is_said_to(judge, twice):
             "high": np.clip(person + (world.rng.random(len(person)) < 0.4), 0, 3),
             "yes or no": np.where(person > 1, 3.0, 0.0),
         }[judge]
-        found = biased(world.shared(model, world.people[: 1 + twice]), world.lengths(), {}, 0.95)
+        found = biases_of(world.shared(model, world.people[: 1 + twice]), world.lengths(), {}, 0.95)
         said += any(each.effect.low > 0 or each.effect.high < 0 for each in found)
     assert said <= 5  # 2 are expected, and 6 or more come in 1 % of trials
 
@@ -431,7 +430,7 @@ def test_no_judge_that_does_not_look_at_length_is_said_to(judge, twice):
 def test_with_one_label_a_document_it_is_said_that_a_judge_may_be_sharper(made):
     _, world = made
     found = world.shared(world.judges()["long"], world.people[:1])
-    biases = biased(found, world.lengths(), {}, 0.95)
+    biases = biases_of(found, world.lengths(), {}, 0.95)
     calibration = Calibration(**measured(found, 1.0, 0.95), policy="latest", left_out={}, biases=biases)
     assert "m/graded-1 may love long texts: +0." in told(calibration)
     assert any("a judge that is sharper than people may seem biased" in note for note in calibration.notes())
@@ -474,7 +473,7 @@ def test_documents_in_the_prompt_are_left_out_and_lengths_come_from_the_question
         ask(log, **files, endpoint=chat.url, model="m", drift=0)
     opened = open_log(log)
     opened.add([label(topic, f"d{i}", i % 2) for topic in ("q1", "q2") for i in range(6)])
-    asked = asked_of(opened, "m/prompt-1")
+    asked = series_use(opened, "m/prompt-1")
     opened.close()
     assert asked.used == {("q1", "d1")}
     assert asked.returned == ["m-2026"]
@@ -807,12 +806,12 @@ def test_intervals_of_a_judge_that_is_ill_hold_what_many_topics_show():
 
     large = World(999_999, topics=40_000, runs=0)
     whole = large.shared(ill(large))
-    truth = agreed(whole, 0.95)[-1].difference.value, float(whole.error.mean())
+    truth = model_agreement(whole, 0.95)[-1].difference.value, float(whole.error.mean())
     held = Counter()
     for seed in range(1000):
         world = World(seed, topics=25, runs=0)
         found = world.shared(ill(world))
-        intervals = agreed(found, 0.95)[-1].difference, measured(found, 1.0, 0.95)["errors"][0].error
+        intervals = model_agreement(found, 0.95)[-1].difference, measured(found, 1.0, 0.95)["errors"][0].error
         for place, (interval, value) in enumerate(zip(intervals, truth, strict=True)):
             held[place] += interval.low <= value <= interval.high
     assert all(0.93 <= held[place] / 1000 <= 0.975 for place in (0, 1)), held

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cranfield import read_qrels
+from cranfield.base.parameters import masked
 from cranfield.cli.judge import command
-from cranfield.judge import Event, open_log
-from cranfield.parameters import masked
+from cranfield.judging import Event, open_log
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     for line in (
         "add work.db qrels.txt labels.jsonl",
         "round work.db --pool pool.jsonl --name 1",
-        "freeze work.db spring0 --by majority",
+        "freeze work.db spring0 --policy majority",
     ):
         answer = cranfield("judge", *shlex.split(line), folder=copy)
         assert answer.code == 0, answer.err
@@ -99,7 +99,7 @@ def test_crowd_answers_are_known_by_their_columns(tmp_path):
         ("-", "d2", "w1", 1.0),
     ]
     log.close()
-    told = cranfield("judge", "aggregate", "work.db", "--by", "majority", folder=tmp_path)
+    told = cranfield("judge", "aggregate", "work.db", "--policy", "majority", folder=tmp_path)
     assert "note: 1 document has labels that contradict each other; resolved by majority" in told.err
 
 
@@ -188,8 +188,8 @@ def test_events_exported_and_added_elsewhere_are_the_same(location, tmp_path):
 
 def test_qrels_by_a_policy(tmp_path):
     cranfield("judge", "add", tmp_path / "work.db", "labels.jsonl", "bob.csv")
-    highest = cranfield("judge", "export", tmp_path / "work.db", "--to", "qrels", "--by", "max")
-    lowest = cranfield("judge", "export", tmp_path / "work.db", "--to", "qrels", "--by", "min")
+    highest = cranfield("judge", "export", tmp_path / "work.db", "--to", "qrels", "--policy", "max")
+    lowest = cranfield("judge", "export", tmp_path / "work.db", "--to", "qrels", "--policy", "min")
     assert highest.out.splitlines()[0] == "q1 0 doc-003 3"
     assert len(highest.out.splitlines()) == len(lowest.out.splitlines()) == 13
     assert highest.out != lowest.out
@@ -210,7 +210,7 @@ def test_preferences_as_trec_eval_reads_them(tmp_path):
 
 def test_a_version_stays_what_it_was(location, tmp_path):
     cranfield("judge", "add", location, "qrels.txt")
-    frozen = cranfield("judge", "freeze", location, "spring", "--by", "majority")
+    frozen = cranfield("judge", "freeze", location, "spring", "--policy", "majority")
     assert frozen.code == 0, frozen.err
     cranfield("judge", "withdraw", location, "--topic", "q1")
     answer = cranfield(

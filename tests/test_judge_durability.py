@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import select
 
-from cranfield.judge import Event, open_log, standing
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import open_round
-from cranfield.judge.versions import all_versions
+from cranfield.judging import Event, current_events, open_log
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
+from cranfield.judging.versions import all_versions
 from cranfield.store.tables import places
 from databases import new_database
 from workers import add_many, add_same, begin, freeze_same, judge, open_at_once, together, write_on
@@ -23,7 +23,10 @@ from workers import add_many, add_same, begin, freeze_same, judge, open_at_once,
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs processes that can be forked and killed")
+pytestmark = [
+    pytest.mark.every_database,
+    pytest.mark.skipif(os.name != "posix", reason="needs processes that can be forked and killed"),
+]
 AT_ONCE = 3
 LEASE = 2.0  # seconds
 
@@ -70,7 +73,7 @@ def test_every_confirmed_event_is_there_once_after_kills(location, tmp_path, kil
     batches = Counter(each.rpartition("-")[0] for each in found)
     assert all(count == (1 if int(name.partition("-")[2]) % 2 else 3) for name, count in batches.items())
     assert len(found) - len(confirmed) <= 3 * len(list(folder.iterdir()))  # one that was on its way each
-    assert log.standing() == standing(events)
+    assert log.current_events() == current_events(events)
     assert log.add([Event(topic="q", document="after", grade=1)]) == (1, 0)
     log.close()
 
@@ -131,7 +134,7 @@ def test_of_two_processes_that_freeze_one_name_one_does(location, tmp_path):
 def judged_at_once(location: str, people: int, items: int, overlap: int) -> None:
     """A tenth of the people walk away; when their leases are over others come. Every document has its labels in the end."""
     log = open_log(location)
-    open_round(log, Round(name="r", lease=LEASE), [Asked(f"q{i % 5}", f"d{i}", overlap) for i in range(items)])
+    open_round(log, Round(name="r", lease=LEASE), [RoundItem(f"q{i % 5}", f"d{i}", overlap) for i in range(items)])
     together(judge, *((location, f"a{n}", n, n < max(1, people // 10)) for n in range(people)))
     time.sleep(LEASE + 0.1)
     together(judge, *((location, f"late{n}", n, False) for n in range(overlap)))

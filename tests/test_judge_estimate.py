@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from cranfield import evaluate
+from cranfield.commands.judging import begin_round
+from cranfield.commands.llm_calibration import estimate
+from cranfield.evaluation.measures.definition import REGISTRY, measure
 from cranfield.formats import as_runs
-from cranfield.judge import Event, open_log
-from cranfield.judge.models.drawn import Chances, Sampled, sampled
-from cranfield.judge.models.estimating import PredictedScores, Row, estimates
-from cranfield.judge.models.interval import Interval
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.policy import Decided, Settings
-from cranfield.judge.rounds import open_round
-from cranfield.measures.measure import load_all, measure
-from cranfield.stats.predicted import predicted_mean, predicted_total
-from cranfield.workspace.estimating import estimate
-from cranfield.workspace.judging import begin_round
+from cranfield.judging import Event, open_log
+from cranfield.judging.llm.estimate import EstimateRow, PredictedScores, estimates
+from cranfield.judging.llm.grade_agreement import ValueInterval
+from cranfield.judging.llm.label_sample import Chances, LabelSample, label_sample
+from cranfield.judging.policies import DecidedGrades, PolicySettings
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
+from cranfield.stats.prediction_powered import predicted_mean, predicted_total
 from shell import cranfield
 
 TOPICS, DEPTH = 30, 12
@@ -226,7 +226,7 @@ def truth_pairs(truth):
 )
 def test_what_documents_add_is_the_score_in_sum(bench, name):
     folder, truth = bench
-    from cranfield.evaluate import Evaluator
+    from cranfield.evaluation.evaluate import Evaluator
 
     judge = Evaluator(truth, name)
     hits = judge.hits(str(folder / "two.run"))
@@ -235,12 +235,12 @@ def test_what_documents_add_is_the_score_in_sum(bench, name):
 
 
 def test_the_measures_that_are_sums_say_so_themselves():
-    from cranfield.measures import Measure
+    from cranfield.evaluation.measures import Measure
 
-    assert {name for name, each in load_all().items() if each.shares is not Measure.shares} == {
+    assert {name for name, each in REGISTRY.items() if each.shares is not Measure.shares} == {
         "P", "CG", "DCG", "nDCG", "RBP",
     }  # fmt: skip
-    assert [name for name, each in load_all().items() if not each.shares_alone] == ["nDCG"]
+    assert [name for name, each in REGISTRY.items() if not each.shares_alone] == ["nDCG"]
 
 
 def again(sample, truth, seed):
@@ -260,7 +260,7 @@ def test_estimates_by_documents_are_right_on_average_where_the_model_is_not(benc
     folder, truth = bench
     judged(folder, truth, sample=120)
     log = open_log(str(folder / "work.db"))
-    sample = sampled(log)
+    sample = label_sample(log)
     log.close()
     runs = as_runs([str(folder / f"{name}.run") for name in ("one", "two")])
     names = [*MEASURES, "nDCG@10"]
@@ -393,7 +393,7 @@ def test_a_round_of_a_whole_pool_is_refused_as_picked(bench):
 def test_a_round_that_does_not_know_what_it_drew_from_is_refused(bench):
     folder, _ = bench
     log = open_log(str(folder / "work.db"))
-    open_round(log, Round(name="r", sample="1 of 2 documents at random"), [Asked("q0", "d0-0", 1, 0.5)])
+    open_round(log, Round(name="r", sample="1 of 2 documents at random"), [RoundItem("q0", "d0-0", 1, 0.5)])
     log.close()
     add(folder, [label("q0", "d0-0", 1)])
     assert "did not record what its sample was drawn from" in refusal(folder)
@@ -532,7 +532,9 @@ def test_a_round_in_a_file_of_lines_is_read_again_with_what_it_drew_from(bench, 
 
 def test_of_several_runs_the_leader_is_told_first_and_the_other_pairs_on_demand():
     def row(measure, run, other, value, low, high):
-        return Row(measure, run, other, Interval(value, low, high), Interval(value, low, high), value, 9.0)
+        return EstimateRow(
+            measure, run, other, ValueInterval(value, low, high), ValueInterval(value, low, high), value, 9.0
+        )
 
     rows = [
         row("P@5", name, "", value, value - 0.1, value + 0.1) for name, value in (("a", 0.5), ("b", 0.7), ("c", 0.4))
@@ -549,7 +551,7 @@ def test_of_several_runs_the_leader_is_told_first_and_the_other_pairs_on_demand(
     assert len(found.to_dict()["rows"]) == 6
     apart = replace(found, rows=[*rows[:3], row("P@5", "b", "a", 0.2, 0.1, 0.5), *rows[4:]])
     assert apart.to_text().startswith("b leads by P@5, ahead of each other run by an interval of its own: 0.7000 [")
-    nothing = [replace(each, both=Interval(0.0)) for each in rows]
+    nothing = [replace(each, both=ValueInterval(0.0)) for each in rows]
     assert replace(found, rows=nothing).to_text().startswith("no run leads by P@5: all score 0.0000")
 
 
@@ -570,8 +572,8 @@ def made_sample(rng, drawn, size, grade):
         Round(name="r", sample="at random", unit="topics", frame=frame),
         {(topic, document): drawn / size for topic in chosen for document in "ab"},
     )
-    grades = Decided("latest", Settings(), {t: people[t] for t in chosen}, 2 * drawn, 0, 0, [])
-    return Sampled("log", chances, grades, "gpt", predicted)
+    grades = DecidedGrades("latest", PolicySettings(), {t: people[t] for t in chosen}, 2 * drawn, 0, 0, [])
+    return LabelSample("log", chances, grades, "gpt", predicted)
 
 
 def two_lists(rng, size, share):

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import lease, open_round
-from cranfield.parameters import masked
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import masked
+from cranfield.judging import Event, open_log
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import lease, open_round
 from cranfield.store import database as store
 from cranfield.store import open_database
 from cranfield.store.migrations import steps
@@ -138,9 +138,10 @@ AS_NOBODY = """
 import os, sqlite3, sys
 sys.path[:0] = {path!r}
 from cranfield.cli import cli
-import cranfield.cli.judge, cranfield.workspace.judging, cranfield.judge.database, cranfield.judge.versions
-import cranfield.judge.taking, cranfield.judge.status, cranfield.formats.reading, sqlalchemy.dialects.sqlite.pysqlite
-import cranfield.judge.giving, cranfield.store.migrations, cranfield.formats.registry
+import cranfield.cli.judge, cranfield.commands.judging, cranfield.judging.database_log, cranfield.judging.versions
+import cranfield.judging.label_import, cranfield.judging.round_status, cranfield.formats.runs_and_qrels
+import sqlalchemy.dialects.sqlite.pysqlite
+import cranfield.judging.label_import, cranfield.store.migrations, cranfield.formats.format_registry
 cranfield.store.migrations.steps("sqlite")
 if os.getuid() == 0:
     os.setgid(65534)
@@ -443,7 +444,7 @@ def test_a_client_goes_on_when_its_server_was_killed_and_started_again():
 def test_lines_of_a_newer_cranfield_are_named(tmp_path):
     path = tmp_path / "labels.jsonl"
     log = open_log(path)
-    open_round(log, Round(name="r"), [Asked("q", "d")])
+    open_round(log, Round(name="r"), [RoundItem("q", "d")])
     log.close()
     with open(path, "a", encoding="utf-8") as file:
         file.write('{"record": "vote", "kind": "vote"}\n')
@@ -454,7 +455,7 @@ def test_lines_of_a_newer_cranfield_are_named(tmp_path):
 def test_lines_that_are_there_twice_count_once(tmp_path):
     path = tmp_path / "labels.jsonl"
     log = open_log(path)
-    open_round(log, Round(name="r"), [Asked("q", "d")])
+    open_round(log, Round(name="r"), [RoundItem("q", "d")])
     log.add([label(id="one", round="r")])
     log.close()
     text = path.read_text()
@@ -513,7 +514,7 @@ def test_a_file_that_became_shorter_is_told(tmp_path):
 
 def test_threads_share_a_file_of_lines(tmp_path):
     log = open_log(tmp_path / "labels.jsonl")
-    open_round(log, Round(name="r"), [Asked("q", f"d{i}", 2) for i in range(10)])
+    open_round(log, Round(name="r"), [RoundItem("q", f"d{i}", 2) for i in range(10)])
     failures: list[BaseException] = []
 
     def person(name: str) -> None:

@@ -15,17 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, update
 
-from cranfield.errors import DataError
-from cranfield.hearing import heard
-from cranfield.judge import Event, open_log, standing
-from cranfield.judge.event import DEFAULTS, instant
-from cranfield.judge.models.drawn import rounds_that_drew, sampled
-from cranfield.judge.pairs import Comparison, Pair, all_comparisons, find_comparison, open_comparison
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import open_round
-from cranfield.judge.versions import all_versions, freeze
+from cranfield.base.errors import DataError
+from cranfield.base.notifications import notes_to
+from cranfield.judging import Event, current_events, open_log
+from cranfield.judging.comparisons import (
+    PairComparison,
+    PreferencePair,
+    all_comparisons,
+    find_comparison,
+    open_comparison,
+)
+from cranfield.judging.event import DEFAULTS, instant
+from cranfield.judging.llm.label_sample import label_sample, rounds_that_drew
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
+from cranfield.judging.versions import all_versions, freeze
 from cranfield.store import open_database, tables
 from shell import EXAMPLES, cranfield
+
+pytestmark = pytest.mark.every_database
 
 ODD = ["plain", "with blank", "Zoë", "a\\b", "\udc80lone", "\ud800high", "quote'\"", "tab\t", "\\u0000"]
 
@@ -144,7 +152,7 @@ def test_what_stands_equals_a_replay_of_the_log(log, seed):
     cut = len(events) // 3
     for part in (events[:cut], events[cut : 2 * cut], events[2 * cut :]):
         log.add(part)
-    assert log.standing() == standing(events) == standing(log.events())
+    assert log.current_events() == current_events(events) == current_events(log.events())
 
 
 @given(seed=st.integers(0, 10**6), order=st.randoms(use_true_random=False))
@@ -152,7 +160,7 @@ def test_what_stands_does_not_depend_on_the_order(seed, order):
     events = random_events(seed)
     mixed = events.copy()
     order.shuffle(mixed)
-    assert standing(mixed) == standing(events)
+    assert current_events(mixed) == current_events(events)
 
 
 BAD = [
@@ -213,7 +221,7 @@ def with_a_sample(location: str) -> None:
     log = open_log(location)
     frame = {"q1": ["d1", "d2"], "q2": ["d3"]}
     plan = Round(name="spring", sample="2 of 3 documents", frame=frame)
-    open_round(log, plan, [Asked("q1", "d1", 1, 2 / 3), Asked("q2", "d3", 1, 2 / 3)])
+    open_round(log, plan, [RoundItem("q1", "d1", 1, 2 / 3), RoundItem("q2", "d3", 1, 2 / 3)])
     log.add([label(document="d1", round="spring"), label(2, topic="q2", document="d3", round="spring")])
     freeze(log, "v1", "latest")
     log.close()
@@ -252,7 +260,7 @@ def test_the_chance_of_a_document_that_was_changed_is_noticed_before_an_estimate
     changed(location, '["q2", "d3", 1, 0.6666666666666666,', '["q2", "d3", 1, 0.9,', "items", "probability")
     log = open_log(location)
     with pytest.raises(DataError, match=r"round( 'spring')? was changed after it was written"):
-        sampled(log, "spring")
+        label_sample(log, "spring")
     log.close()
     assert cranfield("judge", "verify", location).code == 3
 
@@ -262,7 +270,10 @@ def test_versions_and_comparisons_that_were_changed_are_noticed_when_they_are_re
     with_a_sample(location)
     log = open_log(location)
     open_comparison(
-        log, Comparison(name="pairs", kind="documents", one="bm25", other="dense", pairs=(Pair("q1", "d1", "d2"),))
+        log,
+        PairComparison(
+            name="pairs", kind="documents", one="bm25", other="dense", pairs=(PreferencePair("q1", "d1", "d2"),)
+        ),
     )
     log.close()
     changed(location, '"documents": 2', '"documents": 3', "versions", "definition")
@@ -271,9 +282,9 @@ def test_versions_and_comparisons_that_were_changed_are_noticed_when_they_are_re
     with pytest.raises(DataError, match="version 'v1' was changed after it was written"):
         all_versions(log)
     with log.reading() as transaction:
-        for read in (all_comparisons, lambda connection: find_comparison(connection, "pairs")):
+        for read in (all_comparisons, lambda transaction: find_comparison(transaction, "pairs")):
             with pytest.raises(DataError, match="comparison 'pairs' was changed after it was written"):
-                read(transaction.connection)
+                read(transaction)
     log.close()
 
 
@@ -324,7 +335,7 @@ def test_records_without_hashes_are_read_with_one_note(tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps({k: v for k, v in row.items() if k != "sha256"}) + "\n" for row in rows))
     said: list[str] = []
-    with heard(said.append):
+    with notes_to(said.append):
         assert [plan.name for plan in rounds_that_drew(open_log(path))] == ["spring"]
     assert len(said) == 1
     assert "without hashes" in said[0]

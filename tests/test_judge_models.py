@@ -11,15 +11,17 @@ from sqlalchemy import delete, insert, select, text
 
 from browsers import EVIL
 from chatting import TOKENS_IN, TOKENS_OUT, chatting, collection, dropped, grade, says, status
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log
-from cranfield.judge.event import new_id
-from cranfield.judge.models import asking, kept, told
-from cranfield.judge.models.kept import NO_LIMIT, Budget, Spent
-from cranfield.store.migrations import m0007_tallies
+from cranfield.base.errors import DataError
+from cranfield.commands.llm_calibration import model_failures, model_runs
+from cranfield.commands.llm_labels import ask
+from cranfield.judging import Event, open_log
+from cranfield.judging.assignments import record
+from cranfield.judging.event import new_id
+from cranfield.judging.llm import ask as asking
+from cranfield.judging.llm import question_store, usage
+from cranfield.judging.llm.question_store import NO_LIMIT, Budget, Spent
+from cranfield.store.migrations import MIGRATIONS
 from cranfield.store.tables import questions, tallies
-from cranfield.workspace.model_runs import model_failures, model_runs
-from cranfield.workspace.models import ask
 from databases import new_database
 from shell import cranfield
 
@@ -115,7 +117,7 @@ def test_an_older_log_is_counted_when_it_is_brought_up_to_date(tmp_path: Path, c
 
     def work(transaction: Any) -> None:
         transaction.connection.execute(delete(tallies))
-        for statement in m0007_tallies.STATEMENTS:
+        for statement in MIGRATIONS[7]:
             if statement.startswith("INSERT"):
                 transaction.connection.execute(text(statement))
 
@@ -130,8 +132,8 @@ def test_a_question_without_a_reply_is_open_and_its_most_is_spent(tmp_path: Path
     log = open_log(location)
     with log.reading() as transaction:
         row = transaction.connection.execute(select(questions)).first()
-    intent = {name: getattr(row, name) for name in kept.BEFORE} | {"id": new_id(), "cost_most": 5.0}
-    log.write(lambda transaction: transaction.apply(kept.record("question", **intent)))
+    intent = {name: getattr(row, name) for name in question_store.BEFORE} | {"id": new_id(), "cost_most": 5.0}
+    log.write(lambda transaction: transaction.apply(record("question", **intent)))
     log.close()
     found = model_runs(location, "m")
     assert sum(each.counts.open for each in found.rows) == 1
@@ -148,7 +150,7 @@ def test_failures_come_with_what_came_back_a_page_at_a_time(told_of: str) -> Non
     assert model_failures(told_of, skip=6).rows == []
     unparsed = model_failures(told_of, "m", reason="unparsed").rows
     assert {(each.document, each.characters) for each in unparsed} == {("d1", len(RAMBLING)), ("d5", 5000)}
-    assert {len(each.raw) for each in unparsed} == {len(RAMBLING), told.EXCERPT}
+    assert {len(each.raw) for each in unparsed} == {len(RAMBLING), usage.EXCERPT}
     assert {len(each.raw) for each in model_failures(told_of, "m", reason="unparsed", whole=True)} == {
         len(RAMBLING),
         5000,
@@ -156,9 +158,9 @@ def test_failures_come_with_what_came_back_a_page_at_a_time(told_of: str) -> Non
     assert [each.answered for each in model_failures(told_of, reason="dropped")] == [False, False]
     assert model_failures(told_of, "n/graded-1").total == 0
     log = open_log(told_of)
-    assert told.model_failure(log, unparsed[0].id).raw in (RAMBLING, "x" * 5000)
+    assert usage.model_failure(log, unparsed[0].id).raw in (RAMBLING, "x" * 5000)
     with pytest.raises(DataError, match="no question 'nope' without a label"):
-        told.model_failure(log, "nope")
+        usage.model_failure(log, "nope")
     log.close()
 
 
@@ -170,11 +172,11 @@ def test_what_came_back_is_counted_and_cut_as_it_was(location: str, tmp_path: Pa
     ask(location, **files, endpoint=f"{chat.url}/v1", model="m", prompt="graded")
     log = open_log(location)
     for cut in range(1, 60):
-        [row] = told.model_failures(log, cut=cut).rows
+        [row] = usage.model_failures(log, cut=cut).rows
         assert row.characters == len(answer)
         assert answer.startswith(row.raw)
         assert len(row.raw) >= cut / 6 - 1
-    assert told.model_failure(log, row.id).raw == answer
+    assert usage.model_failure(log, row.id).raw == answer
     log.close()
 
 
@@ -288,14 +290,14 @@ def _steps(location: str, size: int) -> int:
 
     def work(transaction: Any) -> None:
         connection = transaction.connection
-        transaction.apply(kept.record("series", id="s", model="m", at="2026", definition=definition))
+        transaction.apply(record("series", id="s", model="m", at="2026", definition=definition))
         rows = [
             row | {"id": f"{n:09}", "document": f"d{n}", "state": state, "problem": why, "grade": grade}
             for n in range(size)
             for state, why, grade in [states[n % 3]]
         ]
         connection.execute(insert(questions), [each | {"label": "", "answered": "2026"} for each in rows])
-        for statement in m0007_tallies.STATEMENTS:
+        for statement in MIGRATIONS[7]:
             if statement.startswith("INSERT"):
                 connection.execute(text(statement))
 
@@ -310,9 +312,9 @@ def _steps(location: str, size: int) -> int:
     with log.reading() as transaction:
         raw = transaction.connection.connection.dbapi_connection
         raw.set_progress_handler(step, 10)
-        found = told._counts(transaction.connection)
-        blocks = [told._Block("s", "unparsed", size // 3)]
-        page = told._of_block(transaction.connection, blocks[0], {"s": "m"}, 20, 20, 100)
+        found = usage._counts(transaction.connection)
+        blocks = [usage._Block("s", "unparsed", size // 3)]
+        page = usage._of_block(transaction.connection, blocks[0], {"s": "m"}, 20, 20, 100)
         raw.set_progress_handler(None, 10)
     log.close()
     assert len(page) == 20

@@ -6,15 +6,13 @@ import json
 
 import pytest
 
-from cranfield.errors import DataError, FormatError
-from cranfield.judge import Event, open_log
-from cranfield.judge.adding import Added
-from cranfield.judge.giving import as_preferences
-from cranfield.judge.plan import Asked, Nothing, Round
-from cranfield.judge.planning import planned
-from cranfield.judge.rounds import lease, open_round
-from cranfield.judge.taking import Reading, read_events
-from cranfield.judge.versions import freeze
+from cranfield.base.errors import DataError, FormatError
+from cranfield.judging import Event, open_log
+from cranfield.judging.label_import import LabelReading, as_preferences, read_events
+from cranfield.judging.log import AddedEvents
+from cranfield.judging.round_plan import NoLease, Round, RoundItem, plan_items
+from cranfield.judging.rounds import lease, open_round
+from cranfield.judging.versions import freeze
 from shell import cranfield
 
 
@@ -45,7 +43,7 @@ def crowd(tmp_path):
 @pytest.mark.parametrize("shape", ["table", "json", "csv", "tsv"])
 @pytest.mark.parametrize("policy", ["majority", "dawid-skene", "mace", "adjudicated"])
 def test_every_shape_of_what_a_policy_makes(crowd, shape, policy):
-    answer = cranfield("judge", "aggregate", crowd, "--by", policy, "--format", shape)
+    answer = cranfield("judge", "aggregate", crowd, "--policy", policy, "--format", shape)
     assert answer.code == 0, answer.err
     if shape == "json":
         found = json.loads(answer.out)
@@ -61,15 +59,17 @@ def test_preferences_have_components_and_no_table_of_people(tmp_path):
     log = open_log(tmp_path / "p.jsonl")
     pairs = [("a", "b", 1), ("b", "c", 1), ("c", "a", 1), ("a", "x", 1)]
     log.add([Event(kind="preference", topic="q", document=a, other=b, grade=g, assessor="ann") for a, b, g in pairs])
-    answer = cranfield("judge", "aggregate", tmp_path / "p.jsonl", "--by", "bradley-terry(prior=1)", "--format", "json")
+    answer = cranfield(
+        "judge", "aggregate", tmp_path / "p.jsonl", "--policy", "bradley-terry(prior=1)", "--format", "json"
+    )
     assert sorted(map(len, json.loads(answer.out)["components"]["q"])) == [1, 3]
-    assert "as decided" not in cranfield("judge", "aggregate", tmp_path / "p.jsonl", "--by", "win-rate").out
+    assert "as decided" not in cranfield("judge", "aggregate", tmp_path / "p.jsonl", "--policy", "win-rate").out
 
 
 @pytest.mark.parametrize("view", ["topic", "pair", "assessor", "self"])
 @pytest.mark.parametrize("shape", ["table", "json", "csv"])
 def test_every_view_of_agreement(crowd, view, shape):
-    answer = cranfield("judge", "agree", crowd, "--by", view, "--resamples", "20", "--all", "--format", shape)
+    answer = cranfield("judge", "agree", crowd, "--view", view, "--resamples", "20", "--all", "--format", shape)
     assert answer.code == 0, answer.err
     assert answer.out
 
@@ -102,23 +102,23 @@ def test_what_changed_is_counted_and_listed(tmp_path, shape):
 
 
 def test_what_changed_as_rows(tmp_path):
-    from cranfield.judge.changes import changes
+    from cranfield.judging.versions import version_changes
 
-    found = changes("a", {"q": {"x": 1.0, "y": 1.0}}, "b", {"q": {"x": 2.0, "z": 0.0}})
+    found = version_changes("a", {"q": {"x": 1.0, "y": 1.0}}, "b", {"q": {"x": 2.0, "z": 0.0}})
     assert found.to_csv().splitlines() == ["topic,document,before,after", "q,x,1.0,2.0", "q,z,,0.0", "q,y,1.0,"]
 
 
 def test_gold_is_planned_beside_the_pool(tmp_path):
-    from cranfield.formats.pools import Item
+    from cranfield.formats.pool_files import PoolItem
 
-    items = [Item("q", "a", 1), Item("q", "b", 2)]
-    asked = planned(items, gold={"q": {"g": 2.0}})
-    assert asked[-1] == Asked("q", "g", 0, 1.0, "gold", 2.0)
+    items = [PoolItem("q", "a", 1), PoolItem("q", "b", 2)]
+    asked = plan_items(items, gold={"q": {"g": 2.0}})
+    assert asked[-1] == RoundItem("q", "g", 0, 1.0, "gold", 2.0)
     with pytest.raises(DataError, match="topic 'q', document 'a' is gold and in the pool"):
-        planned(items, gold={"q": {"a": 2.0}})
-    with pytest.raises(DataError, match=r"--double: expected a share of 0 to 100%, found 200%"):
-        planned(items, double=2.0)
-    assert sorted(each.overlap for each in planned(items, double=0.5)) == [1, 2]
+        plan_items(items, gold={"q": {"a": 2.0}})
+    with pytest.raises(DataError, match=r"--double-share: expected a share of 0 to 100%, found 200%"):
+        plan_items(items, double=2.0)
+    assert sorted(each.overlap for each in plan_items(items, double=0.5)) == [1, 2]
 
 
 def test_prefs_have_no_room_for_white_space():
@@ -148,7 +148,7 @@ def test_a_log_of_other_things_than_objects(tmp_path):
 
 def test_an_empty_addition_is_none(location):
     log = open_log(location)
-    assert log.add([]) == Added(0, 0)
+    assert log.add([]) == AddedEvents(0, 0)
     log.close()
 
 
@@ -156,10 +156,10 @@ def test_tables_of_answers_with_blank_rows_and_more_columns(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("topic\tdocument\tgrade\tassessor\trank\tsure\nq\td\t1\tann\t3\tno\n\t\t\t\t\t\nq\te\t0\tann\t\t\n")
     fields = {"rank": ["rank"], "sure": ["sure"]}
-    first, second = read_events(str(path), Reading(fields=fields))
+    first, second = read_events(str(path), LabelReading(fields=fields))
     assert (first.rank, first.sure, second.rank, second.sure) == (3, False, None, True)
     with pytest.raises(FormatError, match="--field: a label has no 'colour'"):
-        read_events(str(path), Reading(fields={"colour": ["x"]}))
+        read_events(str(path), LabelReading(fields={"colour": ["x"]}))
     path.write_text('topic,document,grade\nq,"d,1\n')
     with pytest.raises(DataError, match="expected cells with commas between them"):
         read_events(str(path))
@@ -168,7 +168,7 @@ def test_tables_of_answers_with_blank_rows_and_more_columns(tmp_path):
 def test_documents_that_a_collection_does_not_have(tmp_path):
     (tmp_path / "a.txt").write_text("q001 0 nowhere 1\n")
     topics = {"q001"}
-    from cranfield.judge.taking import refuse_off
+    from cranfield.judging.label_import import refuse_off
 
     events = read_events(str(tmp_path / "a.txt"))
     with pytest.raises(DataError, match="document 'nowhere' is not in the collection; nothing was added"):
@@ -176,7 +176,7 @@ def test_documents_that_a_collection_does_not_have(tmp_path):
 
 
 def test_an_event_of_another_kind_needs_no_place_in_its_round(log):
-    open_round(log, Round(name="r"), [Asked("q", "d")])
+    open_round(log, Round(name="r"), [RoundItem("q", "d")])
     log.add([Event(kind="note", topic="q", document="d", note="hm", round="r", id="n")])
     log.add([Event(kind="adjudication", topic="q", document="elsewhere", grade=1, round="r", id="a")])
     log.add([Event(kind="withdrawal", refers="n"), Event(kind="withdrawal", refers="a")])
@@ -185,11 +185,11 @@ def test_an_event_of_another_kind_needs_no_place_in_its_round(log):
 
 
 def test_somebody_who_skipped_may_label_after_all(log):
-    open_round(log, Round(name="r"), [Asked("q", "d")])
+    open_round(log, Round(name="r"), [RoundItem("q", "d")])
     log.add([Event(kind="skip", topic="q", document="d", assessor="ann", round="r", id="s")])
     log.add([Event(kind="skip", topic="q", document="d", assessor="ann", round="r")])
     log.add([label(round="r")])
-    assert lease(log, "bob", "r") == Nothing("nothing is left for bob in round 'r'")
+    assert lease(log, "bob", "r") == NoLease("nothing is left for bob in round 'r'")
     log.add([Event(kind="skip", topic="q", document="d", assessor="ann", round="r")])
     assert len(log.labels()) == 1
 
@@ -197,4 +197,4 @@ def test_somebody_who_skipped_may_label_after_all(log):
 def test_a_strategy_that_has_nothing_left(log):
     open_round(log, Round(name="r", strategy="move-to-front", lists={"q": {"one": ["a"], "two": ["a"]}}), [])
     log.add([label("a", round="r")] if lease(log, "ann", "r") else [])
-    assert lease(log, "ann", "r") == Nothing("nothing is left for ann in round 'r'")
+    assert lease(log, "ann", "r") == NoLease("nothing is left for ann in round 'r'")

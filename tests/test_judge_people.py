@@ -11,23 +11,22 @@ from urllib.parse import urlencode
 import pytest
 
 from cranfield import read_qrels
-from cranfield.errors import BadLineError, DataError, FormatError
-from cranfield.formats.judgments import read_judgments
-from cranfield.judge import Event, open_log, standing
-from cranfield.judge.doubt import doubt_of
-from cranfield.judge.event import KINDS, SOURCES
-from cranfield.judge.giving import as_csv
-from cranfield.judge.pairs import Comparison, Pair, counts, preferred
-from cranfield.judge.plan import Asked, Nothing, Round
-from cranfield.judge.policy import PEOPLE, decide
-from cranfield.judge.rounds import lease, open_round
-from cranfield.judge.status import status
-from cranfield.judge.taking import read_events
+from cranfield.base.errors import BadLineError, DataError, FormatError
+from cranfield.commands.judging import aggregate, begin_round, set_round
+from cranfield.formats.label_files import read_judgments
+from cranfield.judging import Event, current_events, open_log
+from cranfield.judging.aggregation import doubt_of
+from cranfield.judging.comparisons import PairComparison, PreferencePair, answer_counts, preferences_in
+from cranfield.judging.event import KINDS, SOURCES
+from cranfield.judging.label_import import as_csv, read_events
+from cranfield.judging.policies import PEOPLE, decide
+from cranfield.judging.round_plan import NoLease, Round, RoundItem
+from cranfield.judging.round_status import status
+from cranfield.judging.rounds import lease, open_round
 from cranfield.store import migrations
-from cranfield.workspace.chosen import has_labels, judged
-from cranfield.workspace.judging import aggregate, begin_round, set_round
-from cranfield.workspace.looking import topics_of
-from cranfield.workspace.overview import overview
+from cranfield.workbench.pages.home import overview
+from cranfield.workbench.pages.topics import topics_with_counts
+from cranfield.workbench.selection import has_labels, judgment_source
 from databases import location_of
 from shell import cranfield
 from workbench import Served, example, served, waited
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cranfield.judge.log import Log
+    from cranfield.judging.log import Log
 
 MODEL = "m/graded-1"
 
@@ -61,7 +60,7 @@ def handed_out(log: Log, n: int) -> list[str]:
     answer = []
     for _ in range(n):
         given = lease(log, "ann")
-        if isinstance(given, Nothing):
+        if isinstance(given, NoLease):
             break
         document = given[0].document
         answer.append(document)
@@ -84,12 +83,12 @@ def test_an_adaptive_round_goes_as_it_would_without_labels_of_models(tmp_path: P
 
 def test_a_label_of_a_model_takes_no_place_of_a_round(location: str) -> None:
     log = open_log(location)
-    open_round(log, Round(name="r"), [Asked("q", "d", 1)])
+    open_round(log, Round(name="r"), [RoundItem("q", "d", 1)])
     log.add([of_model(round="r")])
     row = status(log).rows[0]
     assert (row.done, row.left, row.extra) == (0, 1, 0)
     given = lease(log, "ann")
-    assert not isinstance(given, Nothing)
+    assert not isinstance(given, NoLease)
     log.add([label(round="r")])
     assert status(log).rows[0].done == 1
     with pytest.raises(DataError, match="'e' is not in round 'r'"):
@@ -132,21 +131,21 @@ def test_what_a_model_decided_in_an_old_log_does_not_stand(tmp_path: Path) -> No
     assert [(event.id, event.source) for event in log.events()[2:]] == [
         (row["id"], row.get("source", "human")) for row in OLD
     ]
-    assert {event.id for event in log.standing().values() if event.kind == "adjudication"} == {"b"}
-    assert decide(log.standing()).grades == {"q": {"d": 1.0}}
+    assert {event.id for event in log.current_events().values() if event.kind == "adjudication"} == {"b"}
+    assert decide(log.current_events()).grades == {"q": {"d": 1.0}}
     assert [each.grade for each in log.labels()] == [0, 2, 1]
     assert status(log).labels == 3
     with log.reading() as transaction:  # the tables that rounds are counted in
-        assert {event.id for event in standing(transaction.events(9)).values()} == {
-            event.id for event in log.standing().values()
+        assert {event.id for event in current_events(transaction.events(9)).values()} == {
+            event.id for event in log.current_events().values()
         }
     log.add([Event(kind="withdrawal", refers="b", assessor="lea"), label("f")])
-    assert decide(log.standing()).grades == {"q": {"d": 2.0, "f": 1.0}}
+    assert decide(log.current_events()).grades == {"q": {"d": 2.0, "f": 1.0}}
     log.close()
 
 
 def test_nothing_is_sure_because_a_model_decided() -> None:
-    said = standing([label(who="ann", grade=0), label(who="bob", grade=2), decided_before(OLD[2])])
+    said = current_events([label(who="ann", grade=0), label(who="bob", grade=2), decided_before(OLD[2])])
     assert doubt_of(said, decide(said, "majority")).subjects == [("q", "d")]
 
 
@@ -156,16 +155,16 @@ def test_an_old_database_is_brought_forward_without_what_models_decided(kind, tm
     place, usual = location_of(kind, tmp_path, server), migrations.steps
     with monkeypatch.context() as patch:
         patch.setattr(migrations, "steps", lambda name: {n: made for n, made in usual(name).items() if n < 8})
-        patch.setattr(sys.modules["cranfield.judge.standing"], "decided_by_a_model", lambda event: False)
+        patch.setattr(sys.modules["cranfield.judging.current_labels"], "decided_by_a_model", lambda event: False)
         log = open_log(place)
         log.add([label(who="ann", grade=0), *map(decided_before, OLD)])
         log.add([decided_before({"id": "w", "grade": 9, "assessor": "lea", "time": "2026-01-03T12:00"})])
         log.add([Event(kind="withdrawal", refers="w", assessor="lea")])
-        assert {event.id for event in log.standing().values() if event.kind == "adjudication"} == {"c", "d"}
+        assert {event.id for event in log.current_events().values() if event.kind == "adjudication"} == {"c", "d"}
         log.close()
     log = open_log(place)
-    assert {event.id for event in log.standing().values() if event.kind == "adjudication"} == {"b"}
-    assert log.standing() == standing(log.events())
+    assert {event.id for event in log.current_events().values() if event.kind == "adjudication"} == {"b"}
+    assert log.current_events() == current_events(log.events())
     assert len(log.events()) == 7
     log.close()
 
@@ -302,15 +301,15 @@ def test_qrels_of_an_export_are_of_whom_is_named(location: str) -> None:
 
 def test_what_a_model_prefers_is_no_answer_to_a_comparison(location: str) -> None:
     log = open_log(location)
-    plan = Comparison(name="c", kind="documents", one="a", other="b", pairs=(Pair("q", "d1", "d2"),))
+    plan = PairComparison(name="c", kind="documents", one="a", other="b", pairs=(PreferencePair("q", "d1", "d2"),))
     log.add([of_model("d1", 1, other="d2", kind="preference")])
     with log.reading() as transaction:
-        assert counts(transaction.connection, plan, ["q"]) == {}
-        assert preferred(transaction.connection, plan) == []
+        assert answer_counts(transaction, plan, ["q"]) == {}
+        assert preferences_in(transaction, plan) == []
     log.add([label("d2", 1, other="d1", kind="preference")])
     with log.reading() as transaction:
-        assert counts(transaction.connection, plan, ["q"]) == {("q", "d1", "d2"): 1}
-        assert [event.assessor for event in preferred(transaction.connection, plan)] == ["ann"]
+        assert answer_counts(transaction, plan, ["q"]) == {("q", "d1", "d2"): 1}
+        assert [event.assessor for event in preferences_in(transaction, plan)] == ["ann"]
     log.close()
 
 
@@ -329,7 +328,7 @@ def pairs(site: Served, n: int = 12) -> list[tuple[str, str]]:
 
 
 def labelled(site: Served) -> int:
-    return sum(row["labelled"] for row in topics_of(site.bench))
+    return sum(row["labelled"] for row in topics_with_counts(site.bench))
 
 
 def test_a_workspace_is_judged_by_its_collection_until_a_person_has_labelled(site: Served) -> None:
@@ -347,13 +346,13 @@ def test_a_workspace_is_judged_by_its_collection_until_a_person_has_labelled(sit
     for events in (made, odd):
         site.bench.log.add(events)
         assert not has_labels(site.bench)
-        assert judged(site.bench).word == "collection"
+        assert judgment_source(site.bench).word == "collection"
         assert overview(site.bench).steps == before
     for path in ("/runs.json", "/compare.json"):
         assert waited(site, path)["state"] == "ready"
     site.bench.log.add([label("d", 1)])
     assert has_labels(site.bench)
-    assert judged(site.bench).word == "log"
+    assert judgment_source(site.bench).word == "log"
     assert "no version of them is frozen" in str(overview(site.bench).steps)
 
 

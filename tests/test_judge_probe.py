@@ -12,17 +12,16 @@ import pytest
 from sqlalchemy import select
 
 from chatting import chatting, collection, completion, grade, says, status
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log
-from cranfield.judge.models import asking
-from cranfield.judge.models.drifting import drift_checks
-from cranfield.judge.models.kept import Budget
-from cranfield.judge.models.probed import Probes, probes_of
-from cranfield.judge.models.probing import PROBES, Outcome, Tried, stuffed
+from cranfield.base.errors import DataError
+from cranfield.commands import llm_labels
+from cranfield.commands.judging import aggregate
+from cranfield.commands.llm_labels import ask
+from cranfield.judging import Event, open_log
+from cranfield.judging.llm import ask as asking
+from cranfield.judging.llm.drift import drift_checks
+from cranfield.judging.llm.probes import PROBES, ProbeOutcome, ProbeResult, ProbeResults, probes_of, stuffed
+from cranfield.judging.llm.question_store import Budget
 from cranfield.store.tables import questions
-from cranfield.workspace import models
-from cranfield.workspace.judging import aggregate
-from cranfield.workspace.models import ask
 from shell import cranfield
 
 TEXTS = {f"d{number}": f"says {number} things. It is long. And longer. So it ends." for number in range(1, 41)}
@@ -327,7 +326,7 @@ def test_the_command_probes_and_says_what_it_cost(desk, chat):
     assert "9 of 9 probes are answered by m/graded-1" in answer.out
     assert "cost" in answer.out
     rows = desk.command("--probe", "3", "--format", "csv").out.splitlines()
-    assert rows[0] == ",".join(Outcome._fields)
+    assert rows[0] == ",".join(ProbeOutcome._fields)
     assert len(rows) == 10
     assert json.loads(desk.command("--probe", "3", "--format", "json").out)["probes"]["findings"] == []
 
@@ -353,7 +352,7 @@ def test_probes_need_answers_and_counts_that_make_sense(desk, chat):
 
 def outcomes(name, before, after):
     return tuple(
-        Outcome(name, "q", str(i), "", float(b), float(a), "", "", "")
+        ProbeOutcome(name, "q", str(i), "", float(b), float(a), "", "", "")
         for i, (b, a) in enumerate(zip(before, after, strict=True))
     )
 
@@ -374,7 +373,9 @@ def random_probes(coin, n, blur):
         return zip(*found, strict=True)
 
     kinds = {"again": lambda grade: True, "stuffed": lambda grade: grade == 0, "injected": lambda grade: grade < 3}
-    return Probes("m", [Tried(PROBES[name], outcomes(name, *pairs(fits)), 3.0) for name, fits in kinds.items()])
+    return ProbeResults(
+        "m", [ProbeResult(PROBES[name], outcomes(name, *pairs(fits)), 3.0) for name, fits in kinds.items()]
+    )
 
 
 def false_alarms(n, blur, trials):
@@ -442,7 +443,7 @@ def test_one_answer_of_five_that_changed_stops_the_run_before_any_label(tmp_path
     assert (done.labelled, done.sent, done.left, done.complete) == (0, 5, 10, False)
     assert len(desk.events()) == before
     [changed] = done.drift.changed
-    assert (changed.document, changed.before, changed.after, changed.told) == ("d3", 3.0, 0.0, ("3", "0"))
+    assert (changed.document, changed.before, changed.after, changed.grades_in_words) == ("d3", 3.0, 0.0, ("3", "0"))
     assert "stopped: 1 of 5 answers are not those of before; 10 pairs were not asked" in str(done)
     assert re.search(r"q1 +d3 +3 +0", str(done))
     assert "give the model another name (--model" in str(done)
@@ -514,7 +515,7 @@ def test_some_answers_may_differ_where_that_is_allowed(desk, chat):
 def test_a_grade_that_became_no_grade_is_drift_and_a_failing_server_is_not(desk, chat):
     begun(desk, chat)
     chat.script = {"d1": [says("hm")]}
-    assert desk.ask().drift.changed[0].told == ("1", "unparsed")
+    assert desk.ask().drift.changed[0].grades_in_words == ("1", "unparsed")
     chat.script = {"d1": [status(500)] * 4, "d2": [status(500)] * 4}
     done = desk.ask()
     assert (done.drift.answered, done.drift.passed, done.complete) == (3, True, True)
@@ -536,7 +537,7 @@ def test_a_check_counts_in_the_budget(desk, chat):
 
 def test_a_run_that_was_left_unfinished_goes_on_without_a_check_for_an_hour(desk, chat, monkeypatch):
     time = {"now": "2026-05-01T10:00:00.000000Z"}
-    monkeypatch.setattr(models, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
+    monkeypatch.setattr(llm_labels, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
     chat.script = {"d9": [status(500)] * 8}
     assert not desk.ask(retries=0).complete
     time["now"] = "2026-05-01T10:59:00.000000Z"
@@ -548,7 +549,7 @@ def test_a_run_that_was_left_unfinished_goes_on_without_a_check_for_an_hour(desk
 
 def test_an_hour_counts_from_the_check_and_not_from_the_last_call(desk, chat, monkeypatch):
     time = {"now": "2026-05-01T10:00:00.000000Z"}
-    monkeypatch.setattr(models, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
+    monkeypatch.setattr(llm_labels, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
     chat.script = {"d9": [status(500)] * 8}
     checks = []
     for minute in ("10:00", "10:40", "11:20", "12:00", "12:30"):
@@ -633,7 +634,7 @@ def test_drift_of_preferences_names_both_documents(desk, chat):
     chat.usual = says('{"better": "neither"}')
     done = desk.ask(prompt="pairwise")
     assert (len(done.drift.changed), done.labelled) == (5, 0)
-    assert all(each.other and each.told == ("1", "0") for each in done.drift.changed)
+    assert all(each.other and each.grades_in_words == ("1", "0") for each in done.drift.changed)
     assert re.search(r"topic +document +other +before +now", str(done))
     assert [each.asked for each in desk.checks(PAIRWISE)] == [5]
     assert desk.checks(MODEL) == []

@@ -8,14 +8,16 @@ from collections import Counter
 
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log
-from cranfield.judge.plan import Asked, Nothing, Round
-from cranfield.judge.rounds import lease, open_round, set_state
+from cranfield.base.errors import DataError
+from cranfield.judging import Event, open_log
+from cranfield.judging.round_plan import NoLease, Round, RoundItem
+from cranfield.judging.rounds import lease, open_round, set_state
+
+pytestmark = pytest.mark.every_database
 
 
-def some(n: int, overlap: int = 1) -> list[Asked]:
-    return [Asked(f"q{i % 5}", f"d{i}", overlap) for i in range(n)]
+def some(n: int, overlap: int = 1) -> list[RoundItem]:
+    return [RoundItem(f"q{i % 5}", f"d{i}", overlap) for i in range(n)]
 
 
 def answer(log, place, grade=1.0, **more):
@@ -51,13 +53,13 @@ def expire(log):
 def test_a_person_gets_each_document_once_and_stays_with_a_topic(log):
     open_round(log, Round(name="first"), some(10))
     seen = []
-    while not isinstance(got := lease(log, "ann"), Nothing):
+    while not isinstance(got := lease(log, "ann"), NoLease):
         seen.append(got[0])
         answer(log, got[0])
     assert Counter(place.document for place in seen) == dict.fromkeys((f"d{i}" for i in range(10)), 1)
     topics = [place.topic for place in seen]
     assert sum(a != b for a, b in zip(topics, topics[1:], strict=False)) == 4
-    assert got == Nothing("nothing is left for ann in round 'first'")
+    assert got == NoLease("nothing is left for ann in round 'first'")
 
 
 def test_what_is_held_is_given_again_until_it_is_answered(log):
@@ -74,7 +76,7 @@ def test_labels_and_open_leases_never_exceed_the_overlap(log):
     one(log, "ann")
     one(log, "bob")
     told = lease(log, "cat")
-    assert isinstance(told, Nothing)
+    assert isinstance(told, NoLease)
     assert told.why == "all that is left for cat is with others"
     assert told.free_at is not None
 
@@ -113,7 +115,7 @@ def test_a_skipped_document_goes_to_somebody_else(log):
     open_round(log, Round(name="first"), some(1))
     place = one(log, "ann")
     log.add([Event(kind="skip", topic=place.topic, document=place.document, assessor="ann", round="first")])
-    assert isinstance(lease(log, "ann"), Nothing)
+    assert isinstance(lease(log, "ann"), NoLease)
     assert one(log, "bob").document == place.document
 
 
@@ -144,11 +146,11 @@ def test_a_change_of_mind_keeps_the_place(log):
 
 
 def test_gold_is_asked_of_everybody_beside_the_count(log):
-    gold = [Asked("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(3)]
+    gold = [RoundItem("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(3)]
     open_round(log, Round(name="first", gold_share=0.3, seed=4), [*some(12), *gold])
     given = {"ann": [], "bob": []}
     for assessor in ("ann", "bob"):
-        while not isinstance(got := lease(log, assessor), Nothing):
+        while not isinstance(got := lease(log, assessor), NoLease):
             given[assessor].append(got[0].document)
             answer(log, got[0])
     assert all({f"gold{i}" for i in range(3)} <= set(documents) for documents in given.values())
@@ -159,7 +161,7 @@ def test_gold_is_asked_of_everybody_beside_the_count(log):
 def test_repeats_ask_the_same_person_again(log):
     open_round(log, Round(name="first", repeat_share=0.3, seed=1), some(20))
     repeats = []
-    while not isinstance(got := lease(log, "ann"), Nothing):
+    while not isinstance(got := lease(log, "ann"), NoLease):
         repeats += [got[0].document] * got[0].repeat
         answer(log, got[0])
     assert repeats
@@ -168,11 +170,11 @@ def test_repeats_ask_the_same_person_again(log):
 
 
 def test_a_qualifying_round_must_be_passed_first(log):
-    gold = [Asked("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(4)]
+    gold = [RoundItem("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(4)]
     open_round(log, Round(name="trial", passing=0.75), gold)
     open_round(log, Round(name="main", after="trial"), some(3))
     told = lease(log, "ann", "main")
-    assert told == Nothing("ann first answers round 'trial': 0 of 4 so far")
+    assert told == NoLease("ann first answers round 'trial': 0 of 4 so far")
     for assessor, right in (("ann", 3), ("bob", 2)):
         for i in range(4):
             answer(log, one(log, assessor, "trial"), 1.0 if i < right else 0.0)
@@ -184,7 +186,7 @@ def test_a_paused_round_hands_out_nothing_and_takes_labels(log):
     open_round(log, Round(name="first"), some(2))
     place = one(log, "ann")
     set_state(log, "first", "paused")
-    assert lease(log, "ann", "first") == Nothing("round 'first' is paused")
+    assert lease(log, "ann", "first") == NoLease("round 'first' is paused")
     answer(log, place)
     set_state(log, "first", "open")
     assert one(log, "ann").document != place.document
@@ -194,7 +196,7 @@ def test_an_adaptive_round_is_told_the_label_that_stands(log):
     lists = {"q": {"one": ["a", "b", "c", "d"], "two": ["x", "y", "z", "w"]}}
     open_round(log, Round(name="first", strategy="move-to-front", lists=lists, overlap=1), [])
     given = []
-    while not isinstance(got := lease(log, "ann"), Nothing):
+    while not isinstance(got := lease(log, "ann"), NoLease):
         given.append(got[0].document)
         answer(log, got[0], float(got[0].document in "xyz"))
     assert sorted(given) == sorted("abcdxyzw")
@@ -222,7 +224,7 @@ def work_at_once(location, assessors, walking_away=0):
     def person(number):
         draw = random.Random(number)
         try:
-            while not isinstance(got := lease(log, f"a{number}", "first"), Nothing):
+            while not isinstance(got := lease(log, f"a{number}", "first"), NoLease):
                 if number < walking_away and draw.random() < 0.2:
                     return
                 answer(log, got[0], float(draw.randrange(3)))
@@ -260,9 +262,11 @@ def test_fifty_assessors_at_once(location, leaving, people, documents):
 
 
 def test_a_label_of_another_aspect_fills_no_place_and_keeps_to_no_scale(log):
-    from cranfield.judge.rounds import answer as keep
+    from cranfield.judging.rounds import answer as keep
 
-    open_round(log, Round(name="r", scale=(0.0, 1.0)), [Asked("q", "a"), Asked("q", "gold", 0, 1.0, "gold", 1.0)])
+    open_round(
+        log, Round(name="r", scale=(0.0, 1.0)), [RoundItem("q", "a"), RoundItem("q", "gold", 0, 1.0, "gold", 1.0)]
+    )
     place = one(log, "ann")
     said = {"topic": place.topic, "document": place.document, "assessor": "ann", "round": "r"}
     first, trust = Event(**said, grade=7, aspect="trust"), Event(**said, grade=5, aspect="trust")

@@ -13,17 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import DataError
-from cranfield.formats.known.trec import QRELS, RUN
-from cranfield.kernels import Layout, Order, Strings, decode, encode, twin
-from cranfield.kernels.table import Fault, Table
+from cranfield.base.errors import DataError
+from cranfield.base.kernels import LineLayout, Order, Strings, decode, encode, twin
+from cranfield.base.kernels.table import LineFault, RowTable
+from cranfield.formats.files.trec import QRELS, RUN
 from hypotheses import examples
 
-native = pytest.importorskip("cranfield.kernels.native", reason="the C core is not built here", exc_type=ImportError)
+native = pytest.importorskip(
+    "cranfield.base.kernels.native", reason="the C core is not built here", exc_type=ImportError
+)
 fuzz_kernels = pytest.importorskip("fuzz_kernels", reason="the C core is not built here")
 
 BOTH = [native, twin]
-NUMBERS = Layout("topic document value", topic=0, document=1, value=2, most=3)
+NUMBERS = LineLayout("topic document value", topic=0, document=1, value=2, most=3)
 
 
 def index_of(kernel, judged: dict[bytes, list[bytes]]):
@@ -79,7 +81,7 @@ def test_scores_are_read_to_the_nearest_double_against_python():
 def test_what_is_no_number_is_a_fault(kernel, text):
     with pytest.raises(twin.FaultError) as error:
         value_of(kernel, text)
-    assert error.value.fault == Fault(0, "value")
+    assert error.value.fault == LineFault(0, "value")
 
 
 @pytest.mark.parametrize("kernel", BOTH)
@@ -133,7 +135,7 @@ def test_a_duplicate_is_found_even_when_its_topic_is_scattered_and_nobody_judged
     text = b"q Q0 x 1 3 t\nr Q0 x 1 3 t\nq Q0 y 2 2 t\nq Q0 x 3 1 t\n"
     with pytest.raises(twin.FaultError) as error:
         kernel.hits_of_text(index, text, RUN, Order())
-    assert error.value.fault == Fault(text.rindex(b"q Q0 x"), "duplicate")
+    assert error.value.fault == LineFault(text.rindex(b"q Q0 x"), "duplicate")
 
 
 @pytest.mark.parametrize("kernel", BOTH)
@@ -142,7 +144,7 @@ def test_a_malformed_line_is_named_before_a_duplicate(kernel):
     text = b"q Q0 a 1 3 t\nq Q0 a 2 2 t\nq Q0 b 3 x t\n"
     with pytest.raises(twin.FaultError) as error:
         kernel.hits_of_text(index, text, RUN, Order())
-    assert error.value.fault == Fault(26, "value")
+    assert error.value.fault == LineFault(26, "value")
 
 
 @pytest.mark.parametrize("kernel", BOTH)
@@ -241,7 +243,7 @@ def test_columns_with_scattered_topics_give_equal_hits_in_both_kernels():
     topic = np.r_[:5, rng.integers(0, 5, 395)].astype(np.int32)  # numbered in the order of their first row
     value = rng.integers(0, 9, 400).astype(np.float64)
     nothing = np.zeros(0, np.int32)
-    table = Table(
+    table = RowTable(
         Strings.of([b"a", b"b", b"c", b"d", b"e"]),
         topic,
         Strings.of(f"x{i}".encode() for i in range(400)),
@@ -302,7 +304,9 @@ def test_ids_made_to_share_a_hash_need_no_more_probes_than_others():
 
 
 def test_every_process_draws_its_own_hash():
-    program = "from cranfield.kernels import _core; print(_core.hashes(b'FT911-1', bytes(8) + b'\\7' + bytes(7)).hex())"
+    program = (
+        "from cranfield.base.kernels import _core; print(_core.hashes(b'FT911-1', bytes(8) + b'\\7' + bytes(7)).hex())"
+    )
     said = {subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout for _ in range(3)}
     assert len(said) == 3
 

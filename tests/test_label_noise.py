@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from cranfield import compare, evaluate
-from cranfield.compare.label_noise import Doubt
-from cranfield.errors import ConventionError, DataError
-from cranfield.judge import Event, open_log, standing
-from cranfield.judge.doubt import doubt_of
-from cranfield.judge.policy import Settings, decide
-from cranfield.stats.redrawn import redrawn_mean
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.comparison.label_noise import LabelUncertainty
+from cranfield.judging import Event, current_events, open_log
+from cranfield.judging.aggregation import doubt_of
+from cranfield.judging.policies import PolicySettings, decide
+from cranfield.stats.bootstrap import redrawn_mean
 from shell import cranfield
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks are not installed with the package
@@ -106,19 +106,19 @@ def test_redraws_against_qrels_written_out():
     runs = {"one": {"q1": {"a": 3, "b": 2, "c": 1}, "q2": {"a": 2, "b": 1}}, "other": {"q1": {"c": 1}, "q2": {"b": 1}}}
     chances = {"q1": {"a": {0: 0.5, 1: 0.5}, "c": {1: 0.4, 2: 0.6}}, "q2": {"b": {0: 0.3, 1: 0.7}}}
     found = compare(qrels, runs, "nDCG AP", label_noise=chances, label_draws=7, seed=3).label_noise
-    doubt, rng, means = Doubt.of(chances, 5), np.random.default_rng(3), []
+    doubt, rng, means = LabelUncertainty.of(chances, 5), np.random.default_rng(3), []
     for _ in range(7):
         grades = {topic: dict(inner) for topic, inner in qrels.items()}
         for (topic, document), grade in zip(doubt.subjects, doubt.draw(rng), strict=True):
             grades[topic][document] = grade
         scores = evaluate(grades, runs, "nDCG AP")
         means.append([scores.mean(measure, "other") - scores.mean(measure, "one") for measure in ("nDCG", "AP")])
-    assert [pair.found.redrawn for pair in found.pairs] == pytest.approx(np.mean(means, axis=0))
+    assert [pair.result.redrawn for pair in found.pairs] == pytest.approx(np.mean(means, axis=0))
     assert (found.redrawn, found.documents) == (3, 5)
 
 
 def test_grades_are_drawn_as_often_as_their_chances_say():
-    doubt = Doubt.of({"q": {"a": {0: 0.2, 2: 0.8}, "b": {1: 1.0}}}, 2)
+    doubt = LabelUncertainty.of({"q": {"a": {0: 0.2, 2: 0.8}, "b": {1: 1.0}}}, 2)
     rng = np.random.default_rng(1)
     drawn = np.array([doubt.draw(rng) for _ in range(2000)])
     assert set(drawn[:, 0]) == {0.0, 2.0}
@@ -127,7 +127,7 @@ def test_grades_are_drawn_as_often_as_their_chances_say():
 
 
 def test_the_grade_that_stands_is_the_likeliest_where_it_ties():
-    doubt = Doubt.of({"q": {"a": {0: 0.5, 2: 0.5}, "b": {0: 0.5, 2: 0.5}, "c": {0: 0.1, 2: 0.9}}}, 3)
+    doubt = LabelUncertainty.of({"q": {"a": {0: 0.5, 2: 0.5}, "b": {0: 0.5, 2: 0.5}, "c": {0: 0.1, 2: 0.9}}}, 3)
     assert doubt.likeliest(np.array([2.0, 1.0, 0.0])).tolist() == [2, 0, 2]
 
 
@@ -137,8 +137,8 @@ def test_sure_labels_change_nothing():
     sure = {q: {document: {grade: 1.0} for document, grade in inner.items()} for q, inner in qrels.items()}
     comparison = compare(qrels, runs, "RR", label_noise=sure, label_draws=3)
     [pair], [noisy] = comparison.pairs, comparison.label_noise.pairs
-    assert noisy.found.corrected == noisy.found.redrawn == pytest.approx(pair.difference)
-    assert (noisy.found.low, noisy.found.high) == pytest.approx((pair.low, pair.high))
+    assert noisy.result.corrected == noisy.result.redrawn == pytest.approx(pair.difference)
+    assert (noisy.result.low, noisy.result.high) == pytest.approx((pair.low, pair.high))
 
 
 QRELS = {"q": {"a": 1.0}, "r": {"a": 1.0}}
@@ -161,7 +161,7 @@ def test_noise_that_makes_no_sense_is_refused(noise, more, why):
 
 def test_runs_that_came_in_a_stream_and_scores_of_a_table_cannot_be_scored_again():
     noise = {"q": {"a": {0: 1.0}}}
-    with pytest.raises(ConventionError, match="runs are read again, and one cannot be"):
+    with pytest.raises(ConventionError, match="runs are read again, but one cannot be"):
         compare(QRELS, iter([{"one": TWO["one"]}, {"other": TWO["other"]}]), "AP", label_noise=noise)
     from cranfield import Scores
 
@@ -174,7 +174,7 @@ def test_runs_that_came_in_a_stream_and_scores_of_a_table_cannot_be_scored_again
 
 def test_only_documents_of_several_people_are_in_doubt_and_none_that_was_adjudicated():
     said = [*events(), Event(kind="adjudication", topic="q0", document="d1", grade=2.0, assessor="dan")]
-    stand = standing(said)
+    stand = current_events(said)
     doubt = doubt_of(stand, decide(stand, "majority"))
     assert len(doubt.subjects) == TOPICS * 8 - 1
     assert not {("q0", "d1"), ("q0", "d0")} & set(doubt.subjects)
@@ -185,19 +185,19 @@ def test_only_documents_of_several_people_are_in_doubt_and_none_that_was_adjudic
 
 @pytest.mark.parametrize("policy", ["latest", "majority", "mean", "max", "dawid-skene", "mace"])
 def test_every_policy_says_where_its_chances_come_from(policy):
-    stand = standing(events())
+    stand = current_events(events())
     doubt = doubt_of(stand, decide(stand, policy))
     modelled = policy in ("dawid-skene", "mace")
     assert doubt.chances.startswith("the posterior of" if modelled else "the shares of votes")
 
 
 def test_preferences_and_single_labels_have_no_doubt_to_redraw():
-    stand = standing([event for event in events() if event.assessor == "ann"])
+    stand = current_events([event for event in events() if event.assessor == "ann"])
     with pytest.raises(DataError, match="no document has labels of several people"):
         doubt_of(stand, decide(stand, "majority"))
-    prefer = standing([Event(kind="preference", topic="q", document="a", other="b", grade=1.0, assessor="ann")])
+    prefer = current_events([Event(kind="preference", topic="q", document="a", other="b", grade=1.0, assessor="ann")])
     with pytest.raises(ConventionError, match="strengths of preferences"):
-        doubt_of(prefer, decide(prefer, "bradley-terry", Settings()))
+        doubt_of(prefer, decide(prefer, "bradley-terry", PolicySettings()))
 
 
 # the command line
@@ -210,7 +210,7 @@ def test_people_who_all_agree_are_said_to(folder):
     )
     log.close()
     answer = compared(folder, "--label-draws", "3", log="agreed.jsonl")
-    assert "nobody contradicts anybody, so that nothing moves" in " ".join(answer.out.split())
+    assert "all labels agree, so nothing changes" in " ".join(answer.out.split())
 
 
 def test_the_text_says_what_was_redrawn_and_how_much_is_assessors(folder):
@@ -218,9 +218,9 @@ def test_the_text_says_what_was_redrawn_and_how_much_is_assessors(folder):
     assert answer.code == 0, answer.err
     text = " ".join(answer.out.split())
     assert "64 of 96 documents have several labels: only these are redrawn, 200 times, by the shares of votes" in text
-    assert "as they stand redrawn allowed for" in text
-    assert "32 documents have one label or a decision: errors in these are not allowed for" in text
-    assert "errors that people share are not allowed for: where documents are hard for everybody" in text
+    assert "present labels redrawn corrected" in text
+    assert "32 documents have one label or a decision: errors in these are not covered" in text
+    assert "errors that assessors share are not covered: if documents are hard for everybody" in text
     assert "contradict each other; resolved by majority" in " ".join(answer.both.split())
 
 
@@ -233,13 +233,13 @@ def test_json_has_all_and_every_kind_of_log_and_the_same_seed_agree(folder):
     assert first["share_of_topics"] + first["share_of_assessors"] == pytest.approx(1)
     assert first["low"] < first["corrected"] < first["high"]
     assert [line.partition(":")[0] for line in noise[0]["left_out"]] == [
-        "errors that people share are not allowed for",
+        "errors that assessors share are not covered",
         "32 documents have one label or a decision",
     ]
 
 
 def test_a_version_keeps_its_policy(folder):
-    assert cranfield("judge", "freeze", "work.db", "spring", "--by", "median", folder=folder).code == 0
+    assert cranfield("judge", "freeze", "work.db", "spring", "--policy", "median", folder=folder).code == 0
     answer = json.loads(compared(folder, "--format", "json", log="work.db@spring").out)
     assert answer["label_noise"]["policy"] == "median"
     assert answer["inputs"]["qrels"].endswith("work.db@spring")

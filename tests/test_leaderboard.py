@@ -13,13 +13,12 @@ import pytest
 from scipy import stats
 
 import cranfield as library
-from cranfield.answer import Layout
-from cranfield.compare.leaderboard import leaderboard
-from cranfield.errors import ConventionError, DataError
-from cranfield.scores import Scores
-from cranfield.stats.many import randomised_tukey_hsd
-from cranfield.stats.ranking import rank_ranges
-from cranfield.stats.ranks import rank_intervals
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.results import Layout
+from cranfield.comparison.leaderboard import leaderboard
+from cranfield.evaluation.scores import Scores
+from cranfield.stats.many_groups import randomised_tukey_hsd
+from cranfield.stats.rank_intervals import rank_intervals, rank_ranges
 from shell import EXAMPLES, cranfield
 
 QRELS, BM25, DENSE = EXAMPLES / "qrels.txt", EXAMPLES / "bm25.run", EXAMPLES / "dense.run"
@@ -367,5 +366,5 @@ def test_a_hundred_systems_at_once(test, shared):
 def test_no_cautions_are_computed_for_it(monkeypatch):
     """They would take as long as the tests, and nobody would see them."""
     wanted = [row.tier for row in leaderboard(table(0, 0.1, 0.2)).rows]
-    monkeypatch.setattr(import_module("cranfield.compare.cautions"), "RULES", [lambda evidence: 1 / 0])
+    monkeypatch.setattr(import_module("cranfield.comparison.cautions"), "RULES", [lambda evidence: 1 / 0])
     assert [row.tier for row in leaderboard(table(0, 0.1, 0.2)).rows] == wanted

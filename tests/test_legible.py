@@ -13,12 +13,12 @@ from xml.etree import ElementTree as Tree
 import pytest
 
 from cranfield import Run, compare, evaluate
-from cranfield.answer import as_json, defused
-from cranfield.columns import HIDDEN, in_line, legible, width
+from cranfield.base.results import as_json, defused
+from cranfield.base.text_layout import HIDDEN, in_line, legible, width
 from cranfield.compat.trec_eval import main as trec_eval
 from cranfield.formats.streams import write_bytes
-from cranfield.report.charts import ENDINGS, bar_chart, heat_chart, rendered
-from cranfield.report.figures import CHARTS
+from cranfield.reports.charts import ENDINGS, bar_chart, heat_chart, rendered
+from cranfield.reports.result_charts import CHARTS
 from shell import cranfield
 
 ODD = {

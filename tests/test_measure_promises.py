@@ -19,15 +19,15 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from cranfield import Extras, Measure, Run, Scores, evaluate, measure, measures
-from cranfield.measures import REGISTRY
-from cranfield.measures.measure import Gain, Inner
-from cranfield.parameters import Choice, Depth, Flag, Parameter, Real, Whole
+from cranfield.base.parameters import Choice, Depth, Flag, Parameter, Real, Whole
+from cranfield.evaluation.measures import REGISTRY
+from cranfield.evaluation.measures.definition import Gain, Inner
 from hypotheses import examples
 
 CLOSE = 1e-9
 
 PHASES = [Phase.explicit, Phase.generate, Phase.shrink]
-promise = settings(examples(6), phases=PHASES)  # on several topics each
+promise = settings(examples(4, thorough=30), phases=PHASES)  # on several topics each
 every_measure = pytest.mark.parametrize("cls", list(REGISTRY.values()), ids=list(REGISTRY))
 
 
@@ -338,7 +338,7 @@ def test_judged_only_is_the_score_of_the_list_without_its_unjudged_documents(
 
 
 @every_measure
-@settings(examples(10), phases=PHASES)
+@settings(examples(6, thorough=50), phases=PHASES)
 @given(data=st.data())
 def test_a_measure_reads_back_from_its_own_name(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))
@@ -392,4 +392,4 @@ def test_every_peer_name_is_read_as_this_measure(cls: type[Measure]) -> None:
 def test_every_public_measure_class_is_registered_under_the_name_it_prints() -> None:
     for name, cls in REGISTRY.items():
         assert cls.name == name
-        assert cls.__module__.startswith("cranfield.measures.")
+        assert cls.__module__.startswith("cranfield.evaluation.measures.")

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from cranfield import Measure, curves, evaluate, explain, measure, measures
-from cranfield.errors import CranfieldError, MeasureError, UnknownMeasureError
-from cranfield.measures import REGISTRY
-from cranfield.measures.external import named
-from cranfield.measures.measure import Gain, aggregated, split
-from cranfield.parameters import Depth, Real, Whole
+from cranfield.base.errors import CranfieldError, MeasureError, UnknownMeasureError
+from cranfield.base.parameters import Depth, Real, Whole
+from cranfield.evaluation.measures import REGISTRY
+from cranfield.evaluation.measures.definition import Gain, aggregated, measure_or_label, split
 
 if TYPE_CHECKING:
     from cranfield import Hits
-    from cranfield.kernels.table import Floats
+    from cranfield.base.kernels.table import Floats
 
 TREC_EVAL = {
     "map": "AP",
@@ -243,10 +242,7 @@ def test_adding_a_measure_is_one_class() -> None:
         assert evaluate({"q": {"a": 3}}, {"q": {"a": 1}}, "FirstGrade best1").means() == {"FirstGrade": 3, "best1": 7}
         assert str(measure("first_grade_7")) == "FirstGrade@7"
     finally:
-        del REGISTRY["FirstGrade"]
-        from cranfield.measures.measure import _aliases
-
-        _aliases.cache_clear()
+        REGISTRY.remove("FirstGrade")
 
 
 # examples for what one definition leaves open
@@ -288,7 +284,7 @@ def test_err_refuses_a_grade_above_its_scale() -> None:
 def test_err_says_once_that_a_scale_is_assumed_which_no_judgment_reaches() -> None:
     qrels, run = {"q": {"a": 3, "b": 1}}, {"q": {"b": 2, "a": 1}}
     notes = evaluate(qrels, run, "ERR@5 ERR@10 nERR AP gmean(ERR)").notes()
-    said = "max=4 is assumed, and no judgment is above 3; say max=3 if the scale ends there"
+    said = "max=4 is assumed, and no judgment is above 3; set max=3 if the scale ends there"
     assert notes == [f"ERR@5, ERR@10, nERR, gmean(ERR): {said}"]
     for silent in ("ERR(max=4)@5", "ERR(max=3)", "AP"):
         assert evaluate(qrels, run, silent).notes() == []
@@ -401,11 +397,11 @@ def test_docs_measures_is_what_the_classes_say() -> None:
 
 
 def test_a_measure_known_from_a_table_only_is_its_name_and_its_direction() -> None:
-    clicks, seconds = named("clicks"), named("seconds", lower_is_better=True)
-    assert named("clicks") == clicks != named("clicks", lower_is_better=True)
-    assert len({clicks, named("clicks"), seconds}) == 2
+    clicks, seconds = measure_or_label("clicks"), measure_or_label("seconds", lower_is_better=True)
+    assert measure_or_label("clicks") == clicks != measure_or_label("clicks", lower_is_better=True)
+    assert len({clicks, measure_or_label("clicks"), seconds}) == 2
     assert (str(seconds), seconds.lower_is_better, clicks.lower_is_better) == ("seconds", True, False)
-    with pytest.raises(MeasureError, match="clicks is known from a table only; name a measure to compute"):
+    with pytest.raises(MeasureError, match="clicks has values from a table only and cannot be computed"):
         evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, [clicks])
 
 
@@ -429,24 +425,24 @@ def test_what_a_family_shares_is_no_measure() -> None:
         assert list(Shown.parameters) == ["weight", "k", "judged_only"]  # the cut-off stands behind its own
         assert str(measure("Shown(weight=2)@3")) == "Shown(weight=2)@3"
     finally:
-        del REGISTRY["Shown"]
+        REGISTRY.remove("Shown")
 
 
 def test_an_aggregate_that_does_not_exist_or_comes_on_top_of_another_is_refused() -> None:
     with pytest.raises(MeasureError, match="aggregate must be one of mean, gmean, .*, got 'mode'"):
         aggregated(measure("AP"), "mode")
-    with pytest.raises(MeasureError, match=r"gmean\(TRisk\): TRisk makes one number of all topics in its own way"):
+    with pytest.raises(MeasureError, match=r"gmean\(TRisk\): TRisk has its own aggregate over topics"):
         measure("gmean(TRisk)")
     with pytest.raises(MeasureError, match=r"median\(gmean\(AP\)\): gmean\(AP\) is one number for all topics already"):
         measure("median(gmean(AP))")
 
 
 def test_a_family_that_is_loaded_late_is_found_and_one_that_does_not_exist_is_not() -> None:
-    from cranfield.measures import fairness
+    from cranfield.evaluation.measures import fairness
 
     assert fairness.EE_D is REGISTRY["EE_D"]
-    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'cranfield.measures'"):
-        from cranfield.measures import nothing  # noqa: F401
+    with pytest.raises(ImportError, match="cannot import name 'nothing' from 'cranfield.evaluation.measures'"):
+        from cranfield.evaluation.measures import nothing  # noqa: F401
 
 
 @pytest.mark.parametrize(

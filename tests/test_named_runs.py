@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from cranfield.workspace.inputs import Inputs, path_of
+from cranfield.inputs.inputs import Inputs, path_of
 from shell import EXAMPLES, cranfield
 
 RUNS = ("old=bm25.run", "new=dense.run")

@@ -15,56 +15,47 @@ import pytest
 
 import cranfield
 from cranfield import Qrels, Run, design, evaluate, explain, explain_as, leaderboard, pool, read_collection, stability
-from cranfield.answer import FIRST_ROWS, MOST_ROWS, Answer, Both, Layout, Lines, Part, Table
-from cranfield.catalogue import CATALOGUE
-from cranfield.check import check
-from cranfield.check.findings import Finding, Findings
-from cranfield.compare.efficiency import beside
-from cranfield.describe import diff, stats
-from cranfield.describe.show import show
-from cranfield.formats.folder import write_collection
-from cranfield.formats.judgments import Judgment
-from cranfield.judge import Event, open_log
-from cranfield.judge.models.boards import advantages, boards
-from cranfield.judge.models.drawn import sampled
-from cranfield.judge.models.estimating import estimates as scores_from
-from cranfield.judge.models.kept import Budget, Spent
-from cranfield.judge.models.probed import Probes
-from cranfield.judge.models.probing import PROBES, Outcome, Tried
-from cranfield.judge.models.questioning import Failure, Questioning
-from cranfield.judge.models.told import Counts, ModelFailure, ModelFailures, ModelJudge, ModelRun, ModelRuns
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.planning import RoundPlan
-from cranfield.judge.rounds import open_round
-from cranfield.online import credit, interleave
-from cranfield.online.bridge import bridge, simulated
-from cranfield.online.log import Log
-from cranfield.online.simulate import planned
-from cranfield.online.simulate import simulate as simulate_online
-from cranfield.online.study import Study, schedule
-from cranfield.online.study.plan import Task
-from cranfield.online.trials import false_alarms, needs
-from cranfield.online.visits import Audience
-from cranfield.online.world import World
-from cranfield.pool.rankings import rankings
-from cranfield.pool.reuse import Strangers
-from cranfield.pool.simulate import estimates
-from cranfield.pool.statistics import statistics
-from cranfield.pool.stop import stopping
-from cranfield.pool.thin import thin
-from cranfield.report.reporting import report_of
-from cranfield.sides import Entry
-from cranfield.workspace import experiments, judging, studies, traffic
-from cranfield.workspace.adjudicating import Docket
-from cranfield.workspace.assessing import Choice, Open, Work
-from cranfield.workspace.bench import open_bench
-from cranfield.workspace.calibrating import calibrate
-from cranfield.workspace.listing import strategies
-from cranfield.workspace.overview import overview as overview_of
-from cranfield.workspace.preferring import ByTopic, Listed, Preferences, Preferring
-from cranfield.workspace.topic_list import TopicList, TopicRow
-from cranfield.workspace.verbs.compare import TopicScores
-from cranfield.workspace.verbs.lists import TopLists
+from cranfield.base.results import FIRST_ROWS, MOST_ROWS, Answer, Both, Layout, Lines, Part, Table
+from cranfield.collections.check import Finding, Findings, check
+from cranfield.collections.describe import diff, show, stats
+from cranfield.commands import experiments, judging
+from cranfield.commands.listings import strategies
+from cranfield.commands.llm_calibration import calibrate
+from cranfield.comparison.efficiency import efficiency_of_files
+from cranfield.evaluation.side_by_side import RankedEntry
+from cranfield.experiments import credit, interleave
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.offline_agreement import bridge, simulate_signals
+from cranfield.experiments.simulated_world import Audience, World
+from cranfield.experiments.simulation import false_alarms, needs, plan_for
+from cranfield.experiments.simulation import simulate as simulate_online
+from cranfield.formats.catalogue import CATALOGUE
+from cranfield.formats.collection_folder import write_collection
+from cranfield.formats.label_files import Judgment
+from cranfield.judging import Event, open_log
+from cranfield.judging.llm.ask_result import AskFailure, AskResult
+from cranfield.judging.llm.estimate import estimates as scores_from
+from cranfield.judging.llm.label_sample import label_sample
+from cranfield.judging.llm.leaderboards import advantages, boards
+from cranfield.judging.llm.probes import PROBES, ProbeOutcome, ProbeResult, ProbeResults
+from cranfield.judging.llm.question_store import Budget, Spent
+from cranfield.judging.llm.usage import Counts, ModelFailure, ModelFailures, ModelJudge, ModelRun, ModelRuns
+from cranfield.judging.round_plan import Round, RoundItem, RoundPlan
+from cranfield.judging.rounds import open_round
+from cranfield.pooling.reuse import OutsideRuns, thin
+from cranfield.pooling.simulation import estimates
+from cranfield.pooling.stopping import stopping
+from cranfield.pooling.strategy import rankings, statistics
+from cranfield.reports.report_content import report_of
+from cranfield.studies.plan import Study, StudyTask, schedule
+from cranfield.workbench.assessment import GradeOption, JudgingWork, RoundChoice
+from cranfield.workbench.pages.adjudicate import AdjudicationList
+from cranfield.workbench.pages.home import overview as overview_of
+from cranfield.workbench.pages.prefer import ByTopic, ComparisonChoice, ComparisonResult, PreferenceWork
+from cranfield.workbench.pages.topics import TopicList, TopicRow
+from cranfield.workbench.questions.compare import TopicScores
+from cranfield.workbench.questions.topic_lists import UnjudgedLists
+from cranfield.workbench.workspace import open_bench
 from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command
@@ -122,14 +113,14 @@ def folder(path: Path) -> Any:
 
 
 def ran(path: Path) -> Any:
-    from cranfield.workspace.running import run
+    from cranfield.commands.retrieval import run
 
     return run(collection="allotment", system="sqlite", output=str(path / "<b>.run"), k=5, fields=["title"])
 
 
 def costs(path: Path) -> Any:
     ran(path)
-    found = beside(evaluate("allotment", path / "<b>.run", "AP"), {"<b>": str(path / "<b>.run")})
+    found = efficiency_of_files(evaluate("allotment", path / "<b>.run", "AP"), {"<b>": str(path / "<b>.run")})
     assert found is not None
     return found
 
@@ -168,9 +159,9 @@ def predicted(path: Path) -> Any:
             ]
         )
     frame = {topic: list(grades) for topic, grades in QRELS.items()}
-    drawn = [Asked(topic, document, 1, 0.5) for topic in TOPICS[:4] for document in frame[topic]]
+    drawn = [RoundItem(topic, document, 1, 0.5) for topic in TOPICS[:4] for document in frame[topic]]
     open_round(log, Round(name=EVIL, sample="4 of 8", unit="topics", frame=frame), drawn)
-    sample = sampled(log)
+    sample = label_sample(log)
     log.close()
     return scores_from(sample, opened(), ["AP"])
 
@@ -199,7 +190,7 @@ def overview(path: Path) -> Any:
     """A workspace whose round and version have dangerous names."""
     bench = open_bench(path, frozen(path))
     try:
-        open_round(bench.log, Round(name=EVIL), [Asked("q", EVIL)])
+        open_round(bench.log, Round(name=EVIL), [RoundItem("q", EVIL)])
         return overview_of(bench)
     finally:
         bench.close()
@@ -216,18 +207,18 @@ def searched() -> World:
 
 
 def simulating(path: Path) -> Any:
-    with Log(path / "simulated", create=True) as log:
+    with EventLog(path / "simulated", create=True) as log:
         world, people = searched(), Audience(units=5)
-        return simulate_online(world, log, planned(None, world, people), "perfect", people)
+        return simulate_online(world, log, plan_for(None, world, people), "perfect", people)
 
 
 def studied(path: Path) -> Any:
-    return schedule(Study(EVIL, (EVIL, "other"), (Task(EVIL, EVIL), Task("b", "c")), 4))
+    return schedule(Study(EVIL, (EVIL, "other"), (StudyTask(EVIL, EVIL), StudyTask("b", "c")), 4))
 
 
 def erased(path: Path) -> Any:
-    traffic.ingest(str(path / "log"), [users(path)])
-    return traffic.erase(str(path / "log"), [EVIL])
+    experiments.ingest(str(path / "log"), [users(path)])
+    return experiments.erase(str(path / "log"), [EVIL])
 
 
 def experiment(path: Path) -> Any:
@@ -246,13 +237,15 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Efficiency": costs,
     "Stability": lambda path: stability(scores()),
     "Gate": lambda path: cranfield.gate(QRELS, ONE, RUNS["two"], "AP"),
-    "Plans": lambda path: design(difference=0.05, sd=0.2),
-    "ExperimentPlan": lambda path: experiments.design(proportion=0.3, effect=0.02),
+    "PowerPlans": lambda path: design(difference=0.05, sd=0.2),
+    "ExperimentDesign": lambda path: experiments.design(proportion=0.3, effect=0.02),
     "Explanation": lambda path: explain(QRELS, ONE, "nDCG@3", TOPICS[0]),
-    "TopLists": lambda path: TopLists(TOPICS[0], (EVIL, "two"), ([Entry(1, EVIL, "", None, None, 2)], [])),
+    "UnjudgedLists": lambda path: UnjudgedLists(
+        TOPICS[0], (EVIL, "two"), ([RankedEntry(1, EVIL, "", None, None, 2)], [])
+    ),
     "TopicList": lambda path: TopicList([TopicRow(TOPICS[0], EVIL, 3, 0.1, 0.2, 0.1)], (EVIL, "two"), str),
-    "Sides": lambda path: cranfield.side_by_side(QRELS, ONE, RUNS["two"], "nDCG@3", TOPICS[0]),
-    "Views": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),
+    "TopicComparison": lambda path: cranfield.side_by_side(QRELS, ONE, RUNS["two"], "nDCG@3", TOPICS[0]),
+    "PeerScores": lambda path: explain_as(QRELS, ONE, "nDCG@3", TOPICS[0]),
     "Curves": lambda path: cranfield.curves(QRELS, RUNS, "pr"),
     "Bounds": lambda path: cranfield.bounds(QRELS, RUNS, "AP"),
     "Reproduction": lambda path: cranfield.reproduce(QRELS, RUNS["two"], ONE),
@@ -262,27 +255,33 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Catalogue": lambda path: CATALOGUE,
     "CollectionStats": lambda path: stats(read_collection("allotment")),
     "CollectionDiff": lambda path: diff(folder(path), read_collection("allotment")),
-    "Shown": lambda path: show(folder(path)),
+    "CollectionSummary": lambda path: show(folder(path)),
     "Pool": lambda path: pooled(),
     "PoolStatistics": lambda path: statistics(rankings(opened(), 3)),
     "Simulation": lambda path: cranfield.simulate(QRELS, opened(), ["depth"], "AP", depth=3),
-    "Estimates": lambda path: estimates(QRELS, opened(), rankings(opened(), 3), [0.5], draws=2),
+    "EstimatorErrors": lambda path: estimates(QRELS, opened(), rankings(opened(), 3), [0.5], draws=2),
     "Readings": lambda path: thin(QRELS, opened(), "AP"),
-    "Reuse": lambda path: reused(),
-    "Strangers": lambda path: Strangers(thin(QRELS, opened(), "AP"), reused(), 1),
+    "PoolReuse": lambda path: reused(),
+    "OutsideRuns": lambda path: OutsideRuns(thin(QRELS, opened(), "AP"), reused(), 1),
     "Stoppings": lambda path: stopped(),
     "Produced": ran,
     "Interleaved": lambda path: mixed(),
     "Preference": lambda path: credit(mixed(), [1]),
-    "Listing": lambda path: strategies(),
+    "MemberListing": lambda path: strategies(),
     "Status": lambda path: judging.begin_round(work(path), name="1", gold=str(path / "gold.txt")),
-    "RoundPlan": lambda path: RoundPlan.of([Asked(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),
+    "RoundPlan": lambda path: RoundPlan.of([RoundItem(EVIL, EVIL, 2)], EVIL, 60.0, EVIL),
     "TopicScores": lambda path: TopicScores(report_of(cranfield.compare(QRELS, RUNS, "AP")), str),
     "Blame": lambda path: judging.blame(work(path), "q", EVIL),
-    "Aggregated": lambda path: judging.aggregate(work(path), "majority"),
-    "Docket": lambda path: Docket(EVIL, left=3, topics={EVIL: 3}),
-    "Questioning": lambda path: Questioning(
-        log=EVIL, series="1", assessor=EVIL, prompt=EVIL, pairs=2, problems={EVIL: 1}, failures=[Failure(*[EVIL] * 5)]
+    "AggregationResult": lambda path: judging.aggregate(work(path), "majority"),
+    "AdjudicationList": lambda path: AdjudicationList(EVIL, left=3, topics={EVIL: 3}),
+    "AskResult": lambda path: AskResult(
+        log=EVIL,
+        series="1",
+        assessor=EVIL,
+        prompt=EVIL,
+        pairs=2,
+        problems={EVIL: 1},
+        failures=[AskFailure(*[EVIL] * 5)],
     ),
     "ModelRuns": lambda path: ModelRuns(
         EVIL, [model_run()], [ModelJudge(EVIL, EVIL, 1, 2, model_run().counts)], {EVIL: Spent(3.0, 0.5)}
@@ -290,31 +289,35 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "ModelFailures": lambda path: ModelFailures(
         EVIL, [ModelFailure(*[EVIL] * 9, True, EVIL, 3, EVIL, EVIL)], 1, 0, {EVIL: 1}
     ),
-    "Probes": lambda path: Probes(
-        EVIL, [Tried(PROBES["again"], (Outcome("again", *[EVIL] * 3, 1.0, 2.0, *[EVIL] * 3),), 3.0)]
+    "ProbeResults": lambda path: ProbeResults(
+        EVIL, [ProbeResult(PROBES["again"], (ProbeOutcome("again", *[EVIL] * 3, 1.0, 2.0, *[EVIL] * 3),), 3.0)]
     ),
-    "Preferring": lambda path: Preferring(EVIL, "lists", comparisons=[Listed(EVIL, "lists", "open", 1, 2)]),
-    "Preferences": lambda path: Preferences(
+    "PreferenceWork": lambda path: PreferenceWork(
+        EVIL, "lists", comparisons=[ComparisonChoice(EVIL, "lists", "open", 1, 2)]
+    ),
+    "ComparisonResult": lambda path: ComparisonResult(
         EVIL, "lists", f"{EVIL}one", "two", "open", 2, 1, [ByTopic(EVIL, 2, 0, 1)], {EVIL: 3}, 1, 1
     ),
     "Agreements": lambda path: judging.agree([work(path)], resamples=0),
     "PredictedScores": predicted,
     "Calibration": calibrated,
     "Versions": lambda path: judging.versions(frozen(path)),
-    "Changes": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
+    "VersionChanges": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
     "Analysis": experiment,
-    "Assignments": lambda path: traffic.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
-    "Ingested": lambda path: traffic.ingest(str(path / "log"), [users(path)]),
+    "Assignments": lambda path: experiments.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
+    "IngestResult": lambda path: experiments.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),
-    "Simulated": simulating,
+    "SimulatedLog": simulating,
     "Trials": lambda path: false_alarms(searched(), audience=Audience(units=20), replicates=2),
-    "Needs": lambda path: needs(searched(), searches=20),
-    "Bridge": lambda path: bridge(scores(), simulated(searched(), searches=2)),
-    "Schedule": studied,
-    "StudyResults": lambda path: studies.analyze(
+    "SampleSizes": lambda path: needs(searched(), searches=20),
+    "Bridge": lambda path: bridge(scores(), simulate_signals(searched(), searches=2)),
+    "StudySchedule": studied,
+    "StudyResults": lambda path: experiments.analyze_study(
         str(EXAMPLES / "online/study.toml"), [str(EXAMPLES / "online/answers.csv")]
     ),
-    "Work": lambda path: Work(why=EVIL, rounds=[Open(EVIL, "open", 1, 2, 1)], grades=[Choice(1, "1", EVIL, EVIL)]),
+    "JudgingWork": lambda path: JudgingWork(
+        why=EVIL, rounds=[RoundChoice(EVIL, "open", 1, 2, 1)], grades=[GradeOption(1, "1", EVIL, EVIL)]
+    ),
     "Overview": lambda path: overview(path),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
@@ -322,7 +325,7 @@ BASES = {"Rows"}
 DRAWN = {
     "Curves",
     "Leaderboard",
-    "Plans",
+    "PowerPlans",
     "CollectionStats",
     "Simulation",
     "Comparison",

@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cranfield.errors import BadLineError, ConventionError, DataError
-from cranfield.online import Keys, interleave
-from cranfield.online.analyze import analyze
-from cranfield.online.assign import Assignment
-from cranfield.online.gather import Gathering
-from cranfield.online.health import tolerated
-from cranfield.online.log import Log
-from cranfield.online.plan import read_plan
-from cranfield.report.figures import chart
+from cranfield.base.errors import BadLineError, ConventionError, DataError
+from cranfield.commands.experiments import analyze as verb
+from cranfield.experiments import Keys, interleave
+from cranfield.experiments.analyze import analyze
+from cranfield.experiments.assignment import Assignment
+from cranfield.experiments.health_checks import tolerated
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.plan import read_plan
+from cranfield.experiments.unit_queries import UnitQueries
+from cranfield.reports.result_charts import chart
 from cranfield.stats.sequential import bounds, information
-from cranfield.workspace.experiments import analyze as verb
 from online_events import AFTER, PLAN, START, Trail, many, plan_file
 from shell import cranfield
 
@@ -42,7 +42,7 @@ def alike(tmp_path_factory):
 
 def asked(log, path, more=CTR, now=AFTER, text=PLAN, **how):
     plan = read_plan(plan_file(path, more, text))
-    with Log(log) as opened:
+    with EventLog(log) as opened:
         return analyze(opened, plan, now, **how)
 
 
@@ -94,8 +94,8 @@ def test_not_shown_says_what_could_have_been_and_what_a_new_plan_takes(alike, tm
     error = (one.difference.high - one.difference.low) / 2 / 1.96
     assert one.detectable == pytest.approx(2.8 * error, rel=0.01)
     assert 4 * units <= one.needed <= 4.4 * units  # half the effect takes four times the units
-    assert f"it could have shown {one.detectable:.4g} of click-through (power 0.8)" in found.reason
-    assert f"a new plan of about {one.needed:,} units would show half of that" in found.reason
+    assert f"it could have detected {one.detectable:.4g} of click-through (power 0.8)" in found.reason
+    assert f"a new plan with about {one.needed:,} units would detect half of that" in found.reason
     margin = asked(alike, tmp_path, CTR + "margin = 0.001\n")
     assert margin.findings[0].needed == pytest.approx(units * (one.detectable / 0.001) ** 2, rel=0.1)
     assert "continue" not in margin.reason
@@ -110,7 +110,7 @@ def test_a_good_primary_with_a_guardrail_that_is_not_shown_is_not_shown(shop, tm
 def test_fixed_says_nothing_before_the_horizon(shop, tmp_path):
     found = asked(shop, tmp_path, at=START + timedelta(days=7))
     assert (found.verdict, found.exit_code, found.findings) == ("continue", 3, ())
-    assert found.reason.startswith("the fixed method says nothing before its horizon; 7.0 of 14 days and ")
+    assert found.reason.startswith("the fixed method gives no verdict before its horizon; 7.0 of 14 days and ")
     assert "about" in found.reason
     assert "units and 7.0 days more" in found.reason
 
@@ -333,7 +333,7 @@ def test_the_headline_names_what_does_not_ship_beside_what_does(tmp_path):
 def test_an_experiment_of_the_same_variants_that_differ_is_broken(shop, alike, tmp_path):
     found = asked(shop, tmp_path, "aa = true\n" + CTR)
     assert (found.verdict, found.exit_code) == ("broken", 3)
-    assert "all variants are the same, and yet click-through differs" in found.reason
+    assert "all variants are the same, yet click-through differs" in found.reason
     assert asked(alike, tmp_path, "aa = true\n" + CTR).verdict == "not shown"
 
 
@@ -450,7 +450,7 @@ def test_a_quantile_says_how_many_units_it_covers(tmp_path):
     for i in range(141, 200, 2):
         trail.add("scroll", f"u{i:04d}", 13.9, attributes={"px": f"{rng.exponential(100):.2f}"})
     uneven = asked(trail.write(tmp_path / "uneven"), tmp_path, own)
-    assert any("variants differ in who has one" in note for note in uneven.notes())
+    assert any("the share differs between variants" in note for note in uneven.notes())
     assert asked(log, tmp_path).findings[0].covered is None
 
 
@@ -541,7 +541,7 @@ def test_one_unit_that_has_most_of_a_ratio_is_named_and_decides_nothing(tmp_path
     found = asked(log, tmp_path)
     assert (found.verdict, found.exit_code) == ("broken", 3)
     assert found.reason.startswith("click-through: unit 'u10' alone has ")
-    assert "% of the denominator in variant 'control'; above 10 % one unit can decide the verdict" in found.reason
+    assert "% of the denominator in variant 'control'; above 10 %, one unit can decide the verdict" in found.reason
     assert all(advice in found.reason for advice in ("[winsorise]", '"bootstrap"', '"mean-of-ratios"'))
     assert {each.state for each in found.findings} == {"unclear"}
     early = asked(log, tmp_path, 'method = "sequence"\ntuned = 60\n' + CTR, at=START + timedelta(days=3))
@@ -613,7 +613,7 @@ def test_slices_are_corrected_together_and_rare_ones_never_appear(tmp_path):
     everything = found.to_json() + found.to_text(verbose=True) + found.to_html(page=True)
     assert "neighbour" not in everything
     assert "my own machine" not in everything
-    assert "2 more values of slices are too rare to be shown" in everything
+    assert "2 slices have too few units to be shown" in everything
     ordered = sorted(found.slices, key=lambda each: each.p)
     assert all(one.corrected <= other.corrected for one, other in zip(ordered, ordered[1:], strict=False))
     assert ordered[-1].corrected == pytest.approx(ordered[-1].p)
@@ -656,7 +656,7 @@ def test_more_bad_units_than_can_be_left_out_are_broken(tmp_path):
     assert tolerated(200) == 4
     assert asked(exposed_twice(4).write(tmp_path / "four"), tmp_path).verdict == "ship"
     said = broken(exposed_twice(5), tmp_path)
-    assert said == "5 units saw two variants or more, such as u0000; of 200 units 4 at most can be left out"
+    assert said == "5 units saw two variants or more, such as u0000; at most 4 of 200 units can be left out"
 
 
 def test_a_few_bad_units_that_are_all_in_one_variant_are_broken(tmp_path):
@@ -709,14 +709,14 @@ def test_exposures_of_another_plan_are_left_out_and_many_are_a_changed_plan(tmp_
     )
     said = broken(marked(9, made_by), tmp_path)
     assert said.startswith(
-        "the plan was changed mid-way; begin a new experiment: 9 units entered by an exposure of another plan"
+        "the plan changed during the experiment; begin a new one: 9 units entered by an exposure of another plan"
     )
     found = asked(marked(1, own).write(tmp_path / "same"), tmp_path)
     assert found.checks[0].words == "1 exposures carry its hash"
     assert asked(str(tmp_path / "same"), tmp_path, expected=own).verdict == found.verdict
     other = asked(str(tmp_path / "same"), tmp_path, CTR + "margin = 0.3\n", expected=own)
     assert other.verdict == "broken"
-    assert other.reason.startswith("the plan was changed mid-way: its hash is ")
+    assert other.reason.startswith("the plan changed during the experiment: its hash is ")
     with pytest.raises(ConventionError, match="expected 8 digits or more"):
         asked(str(tmp_path / "same"), tmp_path, expected="abc")
 
@@ -768,7 +768,7 @@ SCROLL = '[[metric]]\nname = "depth"\nevent = "scroll"\nfield = "attributes.px"\
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (ahead, "had events more than an hour ahead of the clock here, such as odd0 of 2025-03-17 00:00:00 UTC"),
+        (ahead, "had events more than an hour in the future, such as odd0 of 2025-03-17 00:00:00 UTC"),
         (without_search, "had clicks that name no search, such as odd0"),
         (repeated, "had events with the id of another event, such as odd0 of 2025-03-13 12:00:00 UTC"),
         (unreadable, "had numbers that cannot be read, such as odd0"),
@@ -789,7 +789,7 @@ def test_a_few_units_with_bad_events_are_left_out_and_many_are_broken(fault, wor
     found = asked(few.write(tmp_path / "few"), tmp_path, more)
     assert (found.verdict, found.kept) == ("ship", {"control": 98, "new": 99})
     assert any(note.endswith(f"3 units {words}; left out (control 2 of 100, new 1 of 100)") for note in found.notes())
-    assert f"10 units {words}; of 200 units 4 at most can be left out" in broken(many_, tmp_path, more)
+    assert f"10 units {words}; at most 4 of 200 units can be left out" in broken(many_, tmp_path, more)
 
 
 BUYS = '[[primary]]\nmetric = "conversion"\n'
@@ -825,7 +825,7 @@ def test_an_experiment_with_its_first_units_in_one_variant_is_too_early_and_not_
 def arriving(monkeypatch, when, write):
     """Write to a log as if it were another time."""
     with monkeypatch.context() as patched:
-        patched.setattr("cranfield.online.segments.time.time_ns", lambda: int(when.timestamp() * 1e9))
+        patched.setattr("cranfield.experiments.log_files.time.time_ns", lambda: int(when.timestamp() * 1e9))
         return write()
 
 
@@ -844,12 +844,12 @@ def test_events_that_arrived_after_the_horizon_are_counted_and_the_verdict_witho
         late.events[-1] = replace(late.events[-1], event_id=f"click{i}")
     arriving(monkeypatch, START + timedelta(days=21), lambda: late.write(folder))
     if packed:
-        with Log(folder) as log:
+        with EventLog(folder) as log:
             log.pack()
     found = asked(folder, tmp_path, now=START + timedelta(days=30))
     assert found.verdict == "ship"
     assert found.without_late == (400, "not shown", on_time.reason)
-    assert "400 events of before the horizon arrived after it; without them: not shown: no primary" in found.to_text()
+    assert "400 events from before the horizon arrived after it; without them: not shown: no primary" in found.to_text()
     assert json.loads(found.to_json())["without_late"]["verdict"] == "not shown"
     assert asked(alike, tmp_path).without_late is None  # a log that was brought in afterwards says nothing of arrivals
 
@@ -902,13 +902,12 @@ def test_impressions_lost_in_one_arm_are_broken_and_elsewhere_a_note(tmp_path):
     found = asked(log, tmp_path)
     assert found.verdict == "ship"
     assert (
-        "impressions: 6 units were exposed without an impression since (control 3 of 100, new 3 of 100)"
-        in found.notes()
+        "impressions: 6 units were exposed without a later impression (control 3 of 100, new 3 of 100)" in found.notes()
     )
     only = Trail([each for each in trail.events if each.kind == "exposure"]).write(tmp_path / "only")
-    assert asked(only, tmp_path).reason == "no unit that was exposed has an impression"
+    assert asked(only, tmp_path).reason == "no exposed unit has an impression"
     early = asked(only, tmp_path, at=START + timedelta(days=1))
-    assert (early.verdict, early.reason[:54]) == ("continue", "too early: no unit that was exposed has an impression;")
+    assert (early.verdict, early.reason[:45]) == ("continue", "too early: no exposed unit has an impression;")
 
 
 def test_plans_that_cannot_be_decided_are_refused(shop, tmp_path):
@@ -935,8 +934,7 @@ def test_the_interval_over_time_ends_with_the_one_that_decides(method, shop, tmp
     assert found.history[-1].effect == pytest.approx(found.findings[0].difference)
     assert len(found.history) == (4 if "looks" in method else 14)
     assert [each.day for each in found.since] == [1.0, 2.0, 3.0][: len(found.since)]
-    spec = chart(found)
-    assert len(spec["vconcat"]) == 2
+    assert len(chart(found).vega_lite()["vconcat"]) == 2
     page = found.to_html(page=True)
     assert page.count("<svg") >= 2
     assert "difference so far, by day" in page
@@ -1036,9 +1034,9 @@ def test_interleaving_without_an_interval_with_finite_ends_says_so(tmp_path):
     keys, table = Keys.new(), 'method = "sequence"\ntuned = 1000000000\n[interleave]\nmethod = "team-draft"\n'
     log = mixed(np.random.default_rng(1), keys).write(tmp_path / "log")
     over = asked(log, tmp_path, table, text=MIXED, keys=keys)
-    assert over.sentence() == "not shown: new: too few units for an interval with finite ends"
+    assert over.sentence() == "not shown: new: too few units for a finite interval"
     early = asked(log, tmp_path, table, text=MIXED, keys=keys, at=START + timedelta(days=7))
-    assert early.sentence().startswith("continue: new: too few units for an interval with finite ends; 7.0 of 14 days")
+    assert early.sentence().startswith("continue: new: too few units for a finite interval; 7.0 of 14 days")
 
 
 # the command
@@ -1055,10 +1053,10 @@ def test_the_command_says_the_verdict_first_and_gates(shop, alike, tmp_path):
     assert cranfield("online", "analyze", alike, plan).code == 0
     running = cranfield("online", "analyze", shop, plan, "--gate", "--at", "2025-03-05")
     assert running.code == 3
-    assert running.out.startswith("continue: the fixed method says nothing")
+    assert running.out.startswith("continue: the fixed method gives no verdict")
     changed = cranfield("online", "analyze", shop, plan, "--hash", "0" * 12)
     assert changed.code == 3
-    assert changed.out.startswith("broken: the plan was changed mid-way")
+    assert changed.out.startswith("broken: the plan changed during the experiment")
 
 
 def test_the_command_writes_json_csv_and_a_page(shop, tmp_path):
@@ -1091,7 +1089,7 @@ def test_what_cannot_be_read_is_a_sentence(shop, tmp_path):
 
 def test_only_the_fields_that_a_plan_looks_at_are_read(shop, tmp_path):
     def fields(more):
-        with Log(shop) as opened, Gathering(opened, read_plan(plan_file(tmp_path, more))) as gathering:
+        with EventLog(shop) as opened, UnitQueries(opened, read_plan(plan_file(tmp_path, more))) as gathering:
             gathering.enter(START, AFTER)
             return {row[0] for row in gathering.rows("DESCRIBE cranfield_kept")} - {"number", "first", "id"}
 
@@ -1106,7 +1104,6 @@ def test_only_the_fields_that_a_plan_looks_at_are_read(shop, tmp_path):
 def test_the_page_is_headed_by_its_verdict_and_counts_whole_days(shop, tmp_path):
     found = asked(shop, tmp_path, history=True)
     assert "<h1>shop: ship</h1>" in found.to_html(page=True)
-    for drawn in chart(found)["vconcat"]:
-        axis = drawn["layer"][0]["encoding"]["x"]["axis"]
-        assert axis["format"] == "d"
-        assert all(day == int(day) for day in axis["values"])
+    for drawn in chart(found).charts:
+        assert drawn.x.format == "d"
+        assert all(day == int(day) for day in drawn.x.ticks)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cranfield.errors import BadLineError, DataError
-from cranfield.online.assign import Assignment, assign, assign_one, assignments, point, variant_at
-from cranfield.online.plan import Choice, Filter, read_plan, read_plans
+from cranfield.base.errors import BadLineError, DataError
+from cranfield.experiments.assignment import Assignment, assign, assign_one, assignments, point, variant_at
+from cranfield.experiments.plan import Filter, MetricChoice, read_plan, read_plans
 from pages import blocks
 from shell import EXAMPLES, cranfield
 
@@ -285,8 +285,8 @@ event = "scroll"
         0.1,
         True,
     )
-    assert plan.primary == (Choice("clicks", "up", 0.01, True, 7, "cuped", {"k": 3}),)
-    assert plan.guardrails == (Choice("abandonment", margin=0.02),)
+    assert plan.primary == (MetricChoice("clicks", "up", 0.01, True, 7, "cuped", {"k": 3}),)
+    assert plan.guardrails == (MetricChoice("abandonment", margin=0.02),)
     assert plan.filters == (
         Filter("bots", "attributes.agent", (), "bot", "units"),
         Filter("test traffic", "application", ("staging",), None, "events"),
@@ -355,7 +355,7 @@ BAD = {  # what is wrong, the line, what is said
         "expected primary#2.margin as a number above 0, found -1",
     ),
     LEAST + '[[primary]]\nmetric = "clicks"\n[[guardrail]]\nmetric = "clicks"\nmargin = 1\n': (None, "'clicks' twice"),
-    LEAST + '[[guardrail]]\nmetric = "clicks"\n': (6, "how much worse a guardrail may become"),
+    LEAST + '[[guardrail]]\nmetric = "clicks"\n': (6, "how much worse the guardrail may become"),
     LEAST + '[[guardrail]]\nmetric = "clicks"\nmargn = 1\n': (
         7,
         "no parameter 'margn'; it has k; did you mean 'margin'?",
@@ -430,8 +430,8 @@ def test_plans_that_cannot_stand_side_by_side_are_refused(change, said, tmp_path
     ("layers", "said"),
     [
         ((("l", "s1"), ("l", "s2")), "layer 'l' has another salt"),
-        ((("l", "s1"), ("m", "s1")), "have one salt"),
-        ((("l", "s1"), ("m", "one")), "a layer's salt is an experiment's"),
+        ((("l", "s1"), ("m", "s1")), "have the same salt"),
+        ((("l", "s1"), ("m", "one")), "a layer has the salt of an experiment"),
     ],
 )
 def test_salts_of_layers_are_each_layer_s_own(layers, said, tmp_path):

@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import kendalltau
 
 from cranfield import Scores, evaluate
-from cranfield.errors import ConventionError, DataError
-from cranfield.online.bridge import Signal, bridge, read_preferences, simulated
-from cranfield.online.world import World
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.experiments.offline_agreement import Signal, bridge, read_preferences, simulate_signals
+from cranfield.experiments.simulated_world import World
 from cranfield.stats.proportions import wilson
 from made_runs import judged, runs
 from shell import EXAMPLES, cranfield
@@ -84,7 +84,7 @@ def test_perfect_users_agree_with_ndcg_on_all_of_20_pairs_whose_ndcg_differs_by_
     qrels = judged()
     systems = runs(qrels, [0.2, 0.5, 0.9, 1.4, 2.0, 3.0, 5.0])
     scores = evaluate(qrels, systems, "nDCG@10")
-    signals = simulated(World.of(qrels, systems), "perfect", searches=20)
+    signals = simulate_signals(World.of(qrels, systems), "perfect", searches=20)
     [mixed, *_] = bridge(scores, signals, least=0.05).rows
     assert mixed.signal == "interleaved, team-draft"
     assert mixed.pairs >= 20
@@ -98,7 +98,9 @@ def test_perfect_users_agree_with_ndcg_by_other_fair_methods(method):
     qrels = judged()
     systems = runs(qrels, [0.2, 0.5, 0.9, 1.4, 2.0, 3.0, 5.0])
     scores = evaluate(qrels, systems, "nDCG@10")
-    [mixed, *_] = bridge(scores, simulated(World.of(qrels, systems), "perfect", [method], searches=20), least=0.05).rows
+    [mixed, *_] = bridge(
+        scores, simulate_signals(World.of(qrels, systems), "perfect", [method], searches=20), least=0.05
+    ).rows
     assert (mixed.agree, mixed.pairs >= 20) == (mixed.pairs, True)
 
 
@@ -106,7 +108,7 @@ def test_blind_users_agree_with_a_measure_on_about_half_of_the_pairs():
     qrels = judged()
     systems = runs(qrels, [0.2, 0.5, 0.9, 1.4, 2.0, 3.0, 5.0])
     scores = evaluate(qrels, systems, "nDCG@10")
-    [mixed, *_] = bridge(scores, simulated(World.of(qrels, systems), "random", searches=5)).rows
+    [mixed, *_] = bridge(scores, simulate_signals(World.of(qrels, systems), "random", searches=5)).rows
     assert 0.1 < mixed.share < 0.9
 
 
@@ -166,11 +168,13 @@ def test_preferences_about_other_systems_or_topics_are_refused():
 
 def test_the_command_asks_simulated_users_or_a_file(tmp_path):
     files = [str(EXAMPLES / name) for name in ("qrels.txt", "bm25.run", "dense.run")]
-    answer = cranfield("online", "bridge", *files, "--users", "perfect", "-m", "nDCG@10 RR@10", "--searches", "5")
+    answer = cranfield(
+        "online", "bridge", *files, "--users", "perfect", "-m", "nDCG@10 RR@10", "--searches-per-topic", "5"
+    )
     assert answer.code == 0, answer.err
     assert answer.out.startswith("interleaved, team-draft: nDCG@10 and RR@10 agree on 1 of 1 pair\n")
     path = written(tmp_path, "system,against,preference", "dense,bm25,1")
-    told = json.loads(cranfield("online", "bridge", *files, "--preferred", path, "--format", "json").out)
+    told = json.loads(cranfield("online", "bridge", *files, "--user-preferences", path, "--format", "json").out)
     assert {row["signal"] for row in told["agreement"]} == {"users"}
     by = ["--by", "category", "--topics-file", str(EXAMPLES / "topics.tsv"), "--searches", "5", "--format", "csv"]
     rows = cranfield("online", "bridge", *files, *by).out.splitlines()

@@ -9,11 +9,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cranfield.online.analyze import analyze, judge
-from cranfield.online.decide import EXIT_CODES, compared, findings, overall, rule_at, verdict_of
-from cranfield.online.gather import Heaviest, Numbers, asked_of
-from cranfield.online.plan import read_plan
-from cranfield.stats.arms import Column, difference, level
+from cranfield.experiments.analyze import analyze, judge
+from cranfield.experiments.decision import (
+    EXIT_CODES,
+    compare_variant,
+    metric_findings,
+    overall_verdict,
+    rule_at,
+    verdict_of,
+)
+from cranfield.experiments.plan import read_plan
+from cranfield.experiments.unit_queries import HeaviestUnit, VariantStatistics, planned_metrics
+from cranfield.stats.arms import MetricColumn, difference, level
 from cranfield.stats.moments import Moments
 from cranfield.stats.sequential import FIXED, information
 from online_events import AFTER, START, plan_file
@@ -50,11 +57,11 @@ def test_the_verdict_follows_from_states_as_the_docs_say():
 
 
 def test_of_several_variants_one_that_ships_is_enough():
-    assert overall(["stop", "ship"], ended=False) == "ship"
-    assert overall(["stop", "stop"], ended=False) == "stop"
-    assert overall(["stop", "same"], ended=True) == "same"
-    assert overall(["stop", "not shown"], ended=True) == "not shown"
-    assert overall(["stop", "continue"], ended=False) == "continue"
+    assert overall_verdict(["stop", "ship"], ended=False) == "ship"
+    assert overall_verdict(["stop", "stop"], ended=False) == "stop"
+    assert overall_verdict(["stop", "same"], ended=True) == "same"
+    assert overall_verdict(["stop", "not shown"], ended=True) == "not shown"
+    assert overall_verdict(["stop", "continue"], ended=False) == "continue"
 
 
 def test_exit_codes_are_those_of_a_gate():
@@ -82,7 +89,7 @@ class Crowd:
             rows = self.sums[arm & (self.entry <= period), period]
             moments[name] = Moments.of(**dict(zip(NAMES, rows.T, strict=True)))
             units[name] = len(rows)
-        return Numbers(moments, {}, units)
+        return VariantStatistics(moments, {}, units)
 
     def at_all_times(self, arm):
         """The moments of an arm at the end of every period; who has not entered yet has sums of 0, and is not counted."""
@@ -97,9 +104,9 @@ class Crowd:
 
 def shown(plan, numbers, shares, last):
     """The state of the only primary, by the arithmetic that `analyze` uses."""
-    (asked,) = asked_of(plan)
-    found = compared(asked, numbers, "control", "new", np.random.default_rng(0))
-    one = findings(plan, [(asked, "new", found, (1, 1))], rule_at(plan, shares, last), p=False)
+    (asked,) = planned_metrics(plan)
+    found = compare_variant(asked, numbers, "control", "new", np.random.default_rng(0))
+    one = metric_findings(plan, [(asked, "new", found, (1, 1))], rule_at(plan, shares, last), p=False)
     return one[0].state
 
 
@@ -146,7 +153,7 @@ def false_alarms_of_ramp(plan, units, replicates, seed):
         for look, n in enumerate(units, 1):
             arms = {name: values[i:n:2] for i, name in enumerate(("control", "new"))}
             moments = {name: Moments.of(**{NAMES[0]: own, NAMES[1]: np.ones(len(own))}) for name, own in arms.items()}
-            numbers = Numbers(moments, {}, {name: len(own) for name, own in arms.items()})
+            numbers = VariantStatistics(moments, {}, {name: len(own) for name, own in arms.items()})
             if shown(plan, numbers, known[:look], look == len(units)) != "unclear":
                 alarms += 1
                 break
@@ -166,7 +173,7 @@ def peeked(plan, rng, peeks=100):
     """Whether a confidence sequence shows anything at any of its peeks: it does if it does at its farthest one."""
     crowd = Crowd(rng, periods=peeks)
     arms = [crowd.at_all_times(arm) for arm in (~crowd.new, crowd.new)]
-    effect = difference(*(level(arm, Column(*NAMES)) for arm in arms))
+    effect = difference(*(level(arm, MetricColumn(*NAMES)) for arm in arms))
     shares = (arms[0].n + arms[1].n) / plan.tuned
     bounds = np.array([rule_at(plan, (share,), False).critical(0.025) for share in shares])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -211,14 +218,14 @@ def often(rng, searches):
 
 def judged(plan, searches, clicks, rng):
     """The outcome of an experiment whose units, by variant, have so many searches and clicks."""
-    (asked,) = asked_of(plan)
+    (asked,) = planned_metrics(plan)
     moments = [Moments.of(m0_x=own, m0_y=of) for own, of in zip(clicks, searches, strict=True)]
     heaviest = {
-        name: Heaviest(f"u{of.argmax()}", float(of.max() / of.sum()))
+        name: HeaviestUnit(f"u{of.argmax()}", float(of.max() / of.sum()))
         for name, of in zip(plan.variants, searches, strict=True)
     }
     units = dict.fromkeys(plan.variants, searches.shape[1])
-    numbers = Numbers(dict(zip(plan.variants, moments, strict=True)), {}, units, heaviest=heaviest)
+    numbers = VariantStatistics(dict(zip(plan.variants, moments, strict=True)), {}, units, heaviest=heaviest)
     return judge(plan, [(asked, numbers)], FIXED, True, rng)
 
 
@@ -234,7 +241,7 @@ def leveraged(world, plan, replicates, seed):
         false += outcome.verdict in ("ship", "stop")
         assert not fires or outcome.verdict == "broken"
         naive = difference(
-            *(level(Moments.of(m0_x=x, m0_y=y), Column(*NAMES)) for x, y in zip(clicks, searches, strict=True))
+            *(level(Moments.of(m0_x=x, m0_y=y), MetricColumn(*NAMES)) for x, y in zip(clicks, searches, strict=True))
         )
         unchecked += float(naive.p()) < plan.alpha
     return false / replicates, unchecked / replicates, fired / replicates

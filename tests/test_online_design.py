@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import NormalIndPower
 
-from cranfield.errors import CranfieldError, DataError
-from cranfield.online.design import Guardrail, design, mean, preference, proportion, spread_of, together
-from cranfield.stats.arms import Column, difference, level
+from cranfield.base.errors import CranfieldError, DataError
+from cranfield.commands import experiments
+from cranfield.experiments.design import Guardrail, design, mean, preference, proportion, spread_of, together
+from cranfield.stats.arms import MetricColumn, difference, level
 from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference
 from cranfield.stats.sequential import FIXED, schedule
-from cranfield.workspace import experiments
 from simulated import arm
 
 METHODS = ("fixed", "looks", "looks(looks=3, by=pocock)", "sequence")
@@ -151,13 +151,13 @@ def test_all_together_against_simulation():
 def test_variance_comes_from_a_log():
     own = arm(np.random.default_rng(1), (1, 50_000))
     moments = Moments.of(**{name: values[0] for name, values in own._asdict().items()})
-    ratio = spread_of(moments, Column("clicks", "searches"))
+    ratio = spread_of(moments, MetricColumn("clicks", "searches"))
     assert (ratio.kind, ratio.level) == ("ratio", pytest.approx(0.8 / 3, rel=0.02))
     plain, with_before = (spread_of(moments, "clicks", covariates) for covariates in ((), ("clicks_before",)))
     assert with_before.sd < 0.85 * plain.sd
     needed = [design(each, relative=0.05, methods="fixed").methods[0].needed for each in (plain, with_before)]
     assert needed[1] / needed[0] == pytest.approx((with_before.sd / plain.sd) ** 2, rel=0.001)
-    with pytest.raises(DataError, match="tell no variance"):
+    with pytest.raises(DataError, match="without variance"):
         spread_of(Moments.of(x=[1.0, 1.0]), "x")
 
 
@@ -186,7 +186,7 @@ def standardised(kind: str, rng: np.random.Generator, replicates: int, n: int, e
                     np.sign(ProportionDifference(*counts).value) * -_quantile(ProportionDifference(*counts).p() / 2)
                 )
             else:
-                column = Column("x", "y") if kind == "ratio" else Column("x")
+                column = MetricColumn("x", "y") if kind == "ratio" else MetricColumn("x")
                 found = difference(*(level(Moments.of(**side), column) for side in (a, b)))
                 z.append(found.centre / found.error)
         lots.append(np.stack(z, axis=1))
@@ -215,7 +215,7 @@ def primary_of(kind: str):
         return proportion(0.2), 0.06
     if kind == "preference":
         return preference(0.25, 0.2), 0.05
-    rng, ratio = np.random.default_rng(2), Column("x", "y")
+    rng, ratio = np.random.default_rng(2), MetricColumn("x", "y")
     now, then = (
         spread_of(Moments.of(x=own.clicks[0], y=own.searches[0]), ratio)
         for own in (arm(rng, (1, 400_000)), arm(rng, (1, 400_000), 0.03 / (0.8 / 3)))
@@ -269,7 +269,7 @@ def test_a_plan_is_told_in_text_json_and_rows():
     for words in (
         "smallest effect with 5,000",
         "days",
-        "guardrails, with the units needed",
+        "guardrails, with the needed units",
         "power by number of units",
     ):
         assert words in text
@@ -295,7 +295,7 @@ def test_what_no_number_of_units_finds_is_said():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: design(mean(1, 1)), "say which effect"),
+        (lambda: design(mean(1, 1)), "expected the effect to detect"),
         (lambda: design(mean(1, 1), effect=0.1, relative=0.1), "found both"),
         (lambda: design(mean(0, 1), relative=0.1), "a level other than 0"),
         (lambda: design(mean(1, 1), effect=0.0), "effect must be a number other than 0, below 0 for a decrease"),

@@ -12,11 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.formats.events.format import EVENT_FORMATS, FIELDS, Reading, arrow_schema, event_format, writable
-from cranfield.online.event import KINDS, MOST_BYTES, Event, instant, refuse_ahead
-from cranfield.online.ingest import ingest, read_events
-from cranfield.online.log import Log
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.experiments.event import KINDS, MOST_BYTES, UserEvent, instant, refuse_ahead
+from cranfield.experiments.ingest import ingest, read_events
+from cranfield.experiments.log import EventLog
+from cranfield.formats.event_files.format import (
+    EVENT_FORMATS,
+    FIELDS,
+    EventReading,
+    arrow_schema,
+    event_format,
+    writable,
+)
 from hypotheses import examples
 from shell import EXAMPLES, cranfield
 
@@ -47,8 +54,8 @@ FULL = {
 }
 
 
-def events_in(path, format=None, **how) -> list[Event]:
-    return [event for _, event in read_events(Reading(str(path), **how), format, now=NOW)]
+def events_in(path, format=None, **how) -> list[UserEvent]:
+    return [event for _, event in read_events(EventReading(str(path), **how), format, now=NOW)]
 
 
 def written(tmp_path, events, name: str):
@@ -61,12 +68,12 @@ def written(tmp_path, events, name: str):
 
 
 def test_the_fields_of_an_event_are_those_of_the_schema():
-    assert [each.name for each in fields(Event)] == list(FIELDS) == arrow_schema().names
+    assert [each.name for each in fields(UserEvent)] == list(FIELDS) == arrow_schema().names
 
 
 def test_an_event_reads_back_from_its_line():
-    event = Event.of(FULL)
-    assert Event.of(json.loads(event.line())) == event
+    event = UserEvent.of(FULL)
+    assert UserEvent.of(json.loads(event.line())) == event
     assert event.day == "2026-03-01"
 
 
@@ -83,21 +90,21 @@ def test_a_time_is_utc_to_the_microsecond(typed, expected):
 
 
 def test_what_is_no_text_among_attributes_is_json_and_names_are_in_order():
-    assert Event.of({**CLICK, "attributes": {"b": 5, "a": [1, "x"], "c": True}}).attributes == {
+    assert UserEvent.of({**CLICK, "attributes": {"b": 5, "a": [1, "x"], "c": True}}).attributes == {
         "a": '[1, "x"]',
         "b": "5",
         "c": "true",
     }
-    assert Event.of({**CLICK, "attributes": {}}).attributes is None
+    assert UserEvent.of({**CLICK, "attributes": {}}).attributes is None
 
 
 def test_ids_that_are_numbers_are_texts():
-    event = Event.of({**CLICK, "unit": 7, "document": 12, "shown": [12, "x"]})
+    event = UserEvent.of({**CLICK, "unit": 7, "document": 12, "shown": [12, "x"]})
     assert (event.unit, event.document, event.shown) == ("7", "12", ("12", "x"))
 
 
 def test_other_kinds_are_kept():
-    assert Event.of({**CLICK, "kind": "add_to_cart", "search": None}).kind == "add_to_cart"
+    assert UserEvent.of({**CLICK, "kind": "add_to_cart", "search": None}).kind == "add_to_cart"
 
 
 BAD = {
@@ -132,24 +139,24 @@ BAD = {
 @pytest.mark.parametrize(("said", "change"), BAD.items(), ids=list(BAD))
 def test_an_event_that_is_wrong_is_refused_in_a_sentence(said, change):
     with pytest.raises(DataError) as caught:
-        Event.of({**CLICK, **change})
+        UserEvent.of({**CLICK, **change})
     assert said in str(caught.value)
 
 
 def test_an_event_that_is_no_object_is_refused():
     with pytest.raises(DataError, match="expected an event as a JSON object, found list"):
-        Event.of([1])
+        UserEvent.of([1])
 
 
 def test_an_event_that_is_too_long_is_refused():
     with pytest.raises(DataError, match="expected an event of 64,000 bytes at the most"):
-        Event.of({**CLICK, "query": "é" * (MOST_BYTES // 2)}).line()
+        UserEvent.of({**CLICK, "query": "é" * (MOST_BYTES // 2)}).line()
 
 
 def test_a_clock_an_hour_ahead_passes_and_one_a_day_ahead_does_not():
-    event = Event.of(CLICK)
+    event = UserEvent.of(CLICK)
     refuse_ahead(event, datetime(2026, 3, 1, 9, tzinfo=UTC))
-    with pytest.raises(DataError, match="event 'e1' is 1 day, 0:00:00 ahead of the clock here"):
+    with pytest.raises(DataError, match="event 'e1' is 1 day, 0:00:00 ahead of this machine's clock"):
         refuse_ahead(event, datetime(2026, 2, 28, 10, tzinfo=UTC))
 
 
@@ -163,11 +170,15 @@ def test_formats_are_these_and_say_what_they_are():
 
 
 SOME = [
-    Event.of(FULL | {"shown": None}),
-    Event.of({**CLICK, "event_id": "e2", "kind": "conversion", "search": None, "document": None, "value": 9}),
-    Event.of({**CLICK, "event_id": "e3", "kind": "impression", "document": None, "shown": ["b", "a"], "session": "s"}),
-    Event.of({**CLICK, "event_id": "e4", "kind": "exposure", "experiment": "x", "variant": "a", "search": None}),
-    Event.of({**CLICK, "event_id": "e5", "kind": "add_to_cart", "attributes": {"object.price": "5", "message": "m"}}),
+    UserEvent.of(FULL | {"shown": None}),
+    UserEvent.of({**CLICK, "event_id": "e2", "kind": "conversion", "search": None, "document": None, "value": 9}),
+    UserEvent.of(
+        {**CLICK, "event_id": "e3", "kind": "impression", "document": None, "shown": ["b", "a"], "session": "s"}
+    ),
+    UserEvent.of({**CLICK, "event_id": "e4", "kind": "exposure", "experiment": "x", "variant": "a", "search": None}),
+    UserEvent.of(
+        {**CLICK, "event_id": "e5", "kind": "add_to_cart", "attributes": {"object.price": "5", "message": "m"}}
+    ),
 ]
 
 
@@ -186,8 +197,8 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1
 @examples(20)
 @pytest.mark.parametrize("name", ["jsonl", "parquet", "ubi"])
 def test_odd_ids_and_numbers_survive_every_format(name, scratch, shown, unit, value):
-    page = Event.of({**CLICK, "kind": "impression", "document": None, "unit": unit, "shown": shown, "query": unit})
-    click = Event.of({**CLICK, "event_id": "e2", "unit": unit, "document": shown[0], "value": value})
+    page = UserEvent.of({**CLICK, "kind": "impression", "document": None, "unit": unit, "shown": shown, "query": unit})
+    click = UserEvent.of({**CLICK, "event_id": "e2", "unit": unit, "document": shown[0], "value": value})
     assert events_in(written(scratch, [page, click], name)) == [page, click]
 
 
@@ -229,7 +240,7 @@ SESSIONS = "sess_id,query,rank,clicked_doc_id,clicked\n2,ipad,0.0,a,False\n2,ipa
 def test_rows_of_a_session_are_an_impression_and_clicks_with_positions_from_1(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text(SESSIONS)
-    reading = Reading(str(path), "2026-01-01")
+    reading = EventReading(str(path), "2026-01-01")
     page, click, other, again = (event for _, event in read_events(reading, now=NOW))
     assert (page.kind, page.unit, page.session, page.query, page.shown) == ("impression", "2", "2", "ipad", ("a", "b"))
     assert (click.kind, click.search, click.document, click.position) == ("click", page.search, "b", 2)
@@ -267,7 +278,7 @@ def test_sessions_without_times_ask_for_one(tmp_path):
 
 
 def test_real_sessions_are_read(shared):
-    reading = Reading(str(shared / "retrotech-sessions" / "dryer_sessions.gz"), "2024-01-01")
+    reading = EventReading(str(shared / "retrotech-sessions" / "dryer_sessions.gz"), "2024-01-01")
     events = [event for _, event in read_events(reading, now=NOW)]
     assert Counter(event.kind for event in events)["impression"] == 5000
     assert all(len(event.shown) == 20 for event in events if event.kind == "impression")
@@ -279,7 +290,7 @@ def test_real_sessions_are_read(shared):
 
 @pytest.fixture(scope="module")
 def ubi(shared):
-    reading = Reading(str(shared / "ubi-esci" / "ubi_queries_events.ndjson"))
+    reading = EventReading(str(shared / "ubi-esci" / "ubi_queries_events.ndjson"))
     return reading, [event for _, event in read_events(reading, now=NOW)]
 
 
@@ -340,7 +351,7 @@ def test_event_ids_are_the_bulk_ids_else_a_hash_of_file_and_line(ubi, shared, tm
 
 def test_the_real_ubi_file_goes_into_a_log_once_and_out_as_ubi(shared, ubi, tmp_path):
     path = str(shared / "ubi-esci" / "ubi_queries_events.ndjson")
-    with Log(tmp_path / "log", create=True) as log:
+    with EventLog(tmp_path / "log", create=True) as log:
         first, again = (ingest(log, [path], now=NOW) for _ in range(2))
         assert (first.new, first.repeats, again.new, again.repeats) == (3732, 0, 0, 3732)
         assert log.counts()["impression"] == 284 + 1999
@@ -390,7 +401,7 @@ FAULTS = {
     ),
     "an id reused with other content": (
         line() + "\n" + line(event_id="e2") + line(document="d9"),
-        "bad.jsonl:4: event_id 'e1' stands for another event of 2026-03-01 already",
+        "bad.jsonl:4: event_id 'e1' belongs to another event of 2026-03-01 already",
     ),
     "oversized": (line(query="x" * 70_000), "bad.jsonl:1: expected an event of 64,000 bytes at the most, found 70,"),
     "NaN": (line(value=float("nan")), "bad.jsonl:1: expected a finite number as value, found nan"),
@@ -423,8 +434,8 @@ def test_an_id_that_the_log_has_for_another_event_is_refused_by_row(tmp_path):
     assert cranfield("online", "ingest", "log", "one.jsonl", folder=tmp_path).code == 0
     answer = cranfield("online", "ingest", "log", "two.jsonl", folder=tmp_path)
     assert answer.code == 3
-    assert "two.jsonl:2: event_id 'e1' stands for another event of 2026-03-01 already" in answer.err
-    with Log(tmp_path / "log") as log:
+    assert "two.jsonl:2: event_id 'e1' belongs to another event of 2026-03-01 already" in answer.err
+    with EventLog(tmp_path / "log") as log:
         assert log.counts() == {"click": 1}
 
 
@@ -444,7 +455,7 @@ def test_events_go_in_out_and_in_again_by_command(tmp_path):
         answer = cranfield("online", "ingest", tmp_path / f"log-{name}", out, "--format", "json")
         assert json.loads(answer.out)["new"] == 7
         assert json.loads(answer.out)["format"] == [name]
-        with Log(tmp_path / "log") as one, Log(tmp_path / f"log-{name}") as other:
+        with EventLog(tmp_path / "log") as one, EventLog(tmp_path / f"log-{name}") as other:
             assert list(one.events()) == list(other.events())
     said = cranfield("online", "export", tmp_path / "log", "--to", "ubi").out
     assert '"_index": "ubi_queries"' in said
@@ -454,15 +465,15 @@ def test_units_are_pseudonyms_with_a_key_and_erased_by_it(tmp_path):
     key = tmp_path / "key"
     key.write_text("sixteen bytes or more\n")
     key.chmod(0o600)
-    assert cranfield("online", "ingest", tmp_path / "log", "online/events.jsonl", "--key", key).code == 0
-    with Log(tmp_path / "log") as log:
+    assert cranfield("online", "ingest", tmp_path / "log", "online/events.jsonl", "--pseudonym-key", key).code == 0
+    with EventLog(tmp_path / "log") as log:
         units = {row["unit"] for row in log.events()}
     assert all(len(unit) == 64 for unit in units)
-    answer = cranfield("online", "erase", tmp_path / "log", "u1", "--key", key)
+    answer = cranfield("online", "erase", tmp_path / "log", "u1", "--pseudonym-key", key)
     assert answer.out.startswith("4 events of 1 unit erased: 4 in Parquet")
     key.write_text("short")
-    assert cranfield("online", "erase", tmp_path / "log", "u1", "--key", key).code == 3
-    assert cranfield("online", "erase", tmp_path / "log", "u1", "--key", tmp_path / "none").code == 3
+    assert cranfield("online", "erase", tmp_path / "log", "u1", "--pseudonym-key", key).code == 3
+    assert cranfield("online", "erase", tmp_path / "log", "u1", "--pseudonym-key", tmp_path / "none").code == 3
 
 
 def test_every_kind_that_the_schema_names_is_in_the_page_on_logs():

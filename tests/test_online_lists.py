@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from cranfield.errors import BadLineError
-from cranfield.online import Keys, interleave
-from cranfield.online.interleave import METHODS
-from cranfield.online.interleave.method import Evidence
-from cranfield.online.log import Log
-from cranfield.online.plan import read_plan
-from cranfield.online.token import KEYS_VARIABLE
+from cranfield.base.errors import BadLineError
+from cranfield.experiments import Keys, interleave
+from cranfield.experiments.interleaving import METHODS
+from cranfield.experiments.interleaving.method import ListEvidence
+from cranfield.experiments.interleaving.token import KEYS_VARIABLE
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.plan import read_plan
 from online_events import PLAN, START, Trail, plan_file
 from shell import cranfield
 
@@ -145,7 +145,7 @@ UNUSABLE = {
     "unreadable": (Page(USUAL.rankings, keys=Keys((bytes(32),))), "analyze with the keys that sealed them"),
     "foreign": (replace(USUAL, plan="other"), "(the first names plan 'other')"),
     "foreign, systems": (Page({"old": OLD, "newer": NEW}), "(the first names system 'newer')"),
-    "expired": (replace(USUAL, expires=START.timestamp() - 1), "seal without an end"),
+    "expired": (replace(USUAL, expires=START.timestamp() - 1), "seal without expiry"),
 }
 
 
@@ -212,12 +212,12 @@ def test_a_token_that_names_no_plan_counts_if_its_systems_are_the_plans(tmp_path
 
 def test_searches_without_a_token_are_counted_in_a_note(tmp_path):
     log, _ = write_log(tmp_path, {})
-    with Log(log) as opened:
+    with EventLog(log) as opened:
         bare = Trail().search("u1", "bare", 13.0).search("u2", "bare too", 13.0).events
         opened.append([replace(each, event_id=f"bare {n}") for n, each in enumerate(bare)])
     answer = cranfield("online", "analyze", log, plan_file(tmp_path, TABLE, text=MIXED))
     assert answer.out.startswith("ship: new against old")
-    assert "note: lists: 2 of 202 searches (1.0 %) carry no token, and are left out" in answer.err
+    assert "note: lists: 2 of 202 searches (1.0 %) carry no token and are left out" in answer.err
 
 
 def test_tokens_are_looked_at_before_the_horizon_too(tmp_path):
@@ -235,7 +235,7 @@ def test_tokens_are_looked_at_before_the_horizon_too(tmp_path):
 @pytest.mark.parametrize(
     ("wanted", "verdict", "parts"),
     [
-        ((0.45, 0.45, 0.1), "not shown", ["new against old: ", "it could have shown", "third against old (stop): "]),
+        ((0.45, 0.45, 0.1), "not shown", ["new against old: ", "it could have detected", "third against old (stop): "]),
         ((0.3, 0.6, 0.1), "ship", ["new against old: ", "third against old (stop): "]),
         ((0.8, 0.1, 0.1), "stop", ["new against old: ", "third against old: "]),
     ],
@@ -252,7 +252,7 @@ def test_the_headline_covers_each_system(wanted, verdict, parts, tmp_path):
         plan = plan_file(tmp_path, f'method = "sequence"\ntuned = 300\n{table}', MIXED)
         early = cranfield("online", "analyze", log, plan, "--at", "2025-03-13", "--format", "json").out
         assert "; third against old (stop): Δ -" in json.loads(early)["reason"]
-        assert json.loads(early)["reason"].endswith("; new: no preference is shown so far")
+        assert json.loads(early)["reason"].endswith("; new: no preference so far")
 
 
 def three_systems(folder, wanted):
@@ -350,7 +350,7 @@ def test_a_click_at_a_rank_where_a_ranking_had_run_out_earns_nothing_by_any_meth
 
 def test_a_token_from_before_tells_a_shared_top_from_a_ranking_that_ran_out_where_it_can():
     draft = METHODS.named("team-draft")
-    assert draft.run_out(Evidence(((0,), (1,), (2,), (0,))), 2) == {3}
-    assert draft.run_out(Evidence(((0,), (0,))), 2) == set()  # either
-    assert draft.run_out(Evidence(((0,), (0,)), (0,)), 2) == {0, 1}
-    assert draft.run_out(Evidence(((0,), (0,)), (2,)), 2) == set()
+    assert draft.run_out(ListEvidence(((0,), (1,), (2,), (0,))), 2) == {3}
+    assert draft.run_out(ListEvidence(((0,), (0,))), 2) == set()  # either
+    assert draft.run_out(ListEvidence(((0,), (0,)), (0,)), 2) == {0, 1}
+    assert draft.run_out(ListEvidence(((0,), (0,)), (2,)), 2) == set()

@@ -19,15 +19,14 @@ from pathlib import Path
 
 import pytest
 
-from cranfield.errors import BadLineError, DataError, UnavailableError
+from cranfield.base.errors import BadLineError, DataError, UnavailableError
+from cranfield.base.notifications import notes_to
+from cranfield.experiments.event import UserEvent
+from cranfield.experiments.ingest import ingest
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.log_files import MANIFEST, SegmentWriter, read_manifest, segments_in
+from cranfield.experiments.privacy import Pseudonyms, erase, retain
 from cranfield.formats.streams import own_mark
-from cranfield.hearing import heard
-from cranfield.online.event import Event
-from cranfield.online.ingest import ingest
-from cranfield.online.log import Log
-from cranfield.online.manifest import MANIFEST, read_manifest
-from cranfield.online.privacy import Pseudonyms, erase, retain
-from cranfield.online.segments import Writer, segments_in
 from shell import cranfield
 
 duckdb = pytest.importorskip("duckdb")
@@ -37,20 +36,20 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
-def event(i: object, day: int = 1, unit: str = "u1", **more: object) -> Event:
-    return Event(event_id=f"e{i}", time=f"2026-03-{day:02}T10:00:00Z", kind="conversion", unit=unit, **more)
+def event(i: object, day: int = 1, unit: str = "u1", **more: object) -> UserEvent:
+    return UserEvent(event_id=f"e{i}", time=f"2026-03-{day:02}T10:00:00Z", kind="conversion", unit=unit, **more)
 
 
-def added(log: Log, *events: Event) -> None:
+def added(log: EventLog, *events: UserEvent) -> None:
     log.append(events)
     log.seal()
 
 
-def ids(log: Log) -> list[str]:
+def ids(log: EventLog) -> list[str]:
     return [row["event_id"] for row in log.events()]
 
 
-def packed_ids(log: Log) -> list[str]:
+def packed_ids(log: EventLog) -> list[str]:
     return sorted(
         e for files in log.parts().values() for file in files for e in pq.read_table(file)["event_id"].to_pylist()
     )
@@ -58,7 +57,7 @@ def packed_ids(log: Log) -> list[str]:
 
 @pytest.fixture
 def log(tmp_path):
-    with Log(tmp_path / "log", create=True) as log:
+    with EventLog(tmp_path / "log", create=True) as log:
         yield log
 
 
@@ -66,7 +65,7 @@ def log(tmp_path):
 
 
 def test_events_are_read_before_and_after_they_are_packed_each_once(log):
-    everything = Event(
+    everything = UserEvent(
         event_id="e9",
         time="2026-03-02T23:59:59.999999Z",
         kind="click",
@@ -86,7 +85,7 @@ def test_events_are_read_before_and_after_they_are_packed_each_once(log):
     )
     log.append([event(1), everything])
     before = list(log.events())
-    assert [Event.of(row) for row in before] == [event(1), everything]
+    assert [UserEvent.of(row) for row in before] == [event(1), everything]
     assert log.pack().new == 0  # the segment is still written to
     log.seal()
     packed = log.pack()
@@ -157,7 +156,7 @@ def test_an_empty_log_has_no_events(log):
 
 
 def test_a_folder_with_odd_letters_is_no_pattern(tmp_path):
-    with Log(tmp_path / "it's [a] log* day=x?", create=True) as log:
+    with EventLog(tmp_path / "it's [a] log* day=x?", create=True) as log:
         added(log, event(1))
         log.pack()
         added(log, event(1), event(2))
@@ -166,16 +165,16 @@ def test_a_folder_with_odd_letters_is_no_pattern(tmp_path):
 
 def test_what_is_no_log_is_refused(tmp_path):
     with pytest.raises(DataError, match="no such log"):
-        Log(tmp_path / "none")
+        EventLog(tmp_path / "none")
     (tmp_path / "file").write_text("x")
     for path in (tmp_path, tmp_path / "file"):
-        with pytest.raises(DataError, match="no log of events"):
-            Log(path, create=True)
+        with pytest.raises(DataError, match="not an event log"):
+            EventLog(path, create=True)
 
 
 def test_several_writers_append_at_once_and_nothing_is_lost(log):
     def write(k: int) -> None:
-        with Log(log.folder, create=True) as own:
+        with EventLog(log.folder, create=True) as own:
             for i in range(20):
                 own.append([event(f"{k}-{i}")])
                 if i % 7 == 0:
@@ -194,7 +193,7 @@ def test_several_writers_append_at_once_and_nothing_is_lost(log):
 
 
 def test_a_writer_begins_another_segment_when_one_is_large(tmp_path):
-    writer = Writer(str(tmp_path), roll=10)
+    writer = SegmentWriter(str(tmp_path), roll=10)
     for _ in range(3):
         writer.append([b"0123456789\n"])
     assert len(segments_in(str(tmp_path))) == 3
@@ -264,9 +263,9 @@ def test_a_disk_that_is_full_is_exit_3_by_command(tmp_path):
     with room(4000):
         answer = cranfield("online", "ingest", "log", "events.jsonl", folder=tmp_path)
     assert answer.code == 3
-    assert "100 events cannot be written: file too large; none of them is kept" in answer.err
+    assert "100 events cannot be written: file too large; none of them is stored" in answer.err
     assert cranfield("online", "ingest", "log", "events.jsonl", folder=tmp_path).code == 0
-    with Log(tmp_path / "log") as log:
+    with EventLog(tmp_path / "log") as log:
         assert len(ids(log)) == 100
 
 
@@ -276,16 +275,16 @@ STEPS = ["write", "fdatasync", "fsync", "rename", "replace", "unlink", "makedirs
 DRIVER = """
 import json, os, sys
 import duckdb, pyarrow.parquet as pq
-from cranfield.online.event import Event
-from cranfield.online.log import Log
-from cranfield.online.privacy import erase
+from cranfield.experiments.event import UserEvent
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.privacy import erase
 
 root, steps, every, scenario = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 
 
 def event(i, day):
     unit = "gone" if i % 3 == 0 else "here"
-    return Event(event_id=f"e{i}", time=f"2026-03-{day:02}T10:00:00Z", kind="conversion", unit=unit)
+    return UserEvent(event_id=f"e{i}", time=f"2026-03-{day:02}T10:00:00Z", kind="conversion", unit=unit)
 
 
 def dying(n):
@@ -320,7 +319,7 @@ def told(path):
 def attempt(folder, n):
     acknowledged = open(folder + ".told", "a")
     dying(n)
-    log = Log(folder, create=True)
+    log = EventLog(folder, create=True)
     for batch in ([0, 1, 2], [3, 4], [1, 5]):
         log.append([event(i, 1 + i % 2) for i in batch])
         print(*batch, sep="\\n", file=acknowledged, flush=True)
@@ -335,7 +334,7 @@ def attempt(folder, n):
 
 
 def checked(folder):
-    with Log(folder, create=True) as log:
+    with EventLog(folder, create=True) as log:
         before = sorted(row["event_id"] for row in log.events())
         log.pack()
         if scenario == "erase":
@@ -422,7 +421,7 @@ def test_a_stop_before_any_file_is_moved_synced_or_removed_leaves_a_log_that_rea
     stops = 0
     while True:
         stops += 1
-        with Log(tmp_path / f"log{stops}", create=True) as log:
+        with EventLog(tmp_path / f"log{stops}", create=True) as log:
             added(log, event(0, 1, "gone"), event(1, 1, "here"))
             log.pack()
             added(log, event(2, 1, "here"), event(3, 2, "gone"))
@@ -444,7 +443,7 @@ def test_a_stop_before_any_file_is_moved_synced_or_removed_leaves_a_log_that_rea
                     done = True
                 except Killed:
                     pass
-            with Log(log.folder) as fresh:
+            with EventLog(log.folder) as fresh:
                 read = sorted(ids(fresh))
                 assert read == everything if work == "pack" else {*stayed} <= {*read} <= {*everything}
                 fresh.pack() if work == "pack" else erase(fresh, ["gone"])
@@ -465,14 +464,14 @@ def test_a_kill_before_every_step_loses_and_doubles_nothing(scenario, tmp_path):
 
 WRITING = """
 import sys
-from cranfield.online.event import Event
-from cranfield.online.log import Log
+from cranfield.experiments.event import UserEvent
+from cranfield.experiments.log import EventLog
 
 folder, start = sys.argv[1], int(sys.argv[2])
-log = Log(folder, create=True)
+log = EventLog(folder, create=True)
 i = start
 while True:
-    batch = [Event(event_id=f"e{j}", time=f"2026-03-0{1 + j % 3}T10:00:00Z", kind="click", unit="u", search="s",
+    batch = [UserEvent(event_id=f"e{j}", time=f"2026-03-0{1 + j % 3}T10:00:00Z", kind="click", unit="u", search="s",
                    document="d") for j in range(i, i + 10)]
     log.append(batch)
     print(i, flush=True)
@@ -498,7 +497,7 @@ def test_twenty_real_kills_while_writing_and_packing_lose_and_double_no_acknowle
         process.wait()
         process.stdout.close()
         start = max(told)  # the last batch is sent again, as a client would
-    with Log(folder) as log:
+    with EventLog(folder) as log:
         log.pack()
         found = packed_ids(log)
     assert len(found) == len(set(found))
@@ -508,7 +507,7 @@ def test_twenty_real_kills_while_writing_and_packing_lose_and_double_no_acknowle
 # the manifest
 
 
-def two_days(log: Log) -> dict[str, Path]:
+def two_days(log: EventLog) -> dict[str, Path]:
     added(log, event(1, 1), event(2, 1), event(3, 2))
     log.pack()
     return {day: Path(files[0]) for day, files in log.parts().items()}
@@ -569,7 +568,7 @@ def test_a_day_file_that_is_not_as_it_was_written_stops_every_reader_by_name(log
     path = two_days(log)["2026-03-01"]
     damage(path)
     before = {each: each.read_bytes() for each in Path(log.folder).rglob("*.parquet")}
-    with Log(log.folder) as fresh, pytest.raises(DataError, match=re.escape(DAMAGES[damage])) as error:
+    with EventLog(log.folder) as fresh, pytest.raises(DataError, match=re.escape(DAMAGES[damage])) as error:
         READERS[reader](fresh)
     assert str(path.parent) in str(error.value)
     assert {each: each.read_bytes() for each in Path(log.folder).rglob("*.parquet")} == before
@@ -608,14 +607,14 @@ def test_a_log_of_before_is_read_with_one_note_and_gets_a_manifest_when_it_is_ne
     path = Path(log.folder) / MANIFEST
     path.unlink()
     said: list[str] = []
-    with heard(said.append):
+    with notes_to(said.append):
         assert ids(log) == ids(log) == ["e1", "e2", "e3"]
     assert len(said) == 1
     assert "has no manifest" in said[0]
     assert not path.exists()
     added(log, event(4, 3))
     log.pack()
-    with heard(said.append):
+    with notes_to(said.append):
         assert ids(log) == ["e1", "e2", "e3", "e4"]
     assert len(said) == 1
     manifest = read_manifest(log.folder)
@@ -650,7 +649,7 @@ def test_readers_beside_packing_and_erasing_see_every_event_once(log):
     done = threading.Event()
 
     def read() -> None:
-        with Log(log.folder) as other:
+        with EventLog(log.folder) as other:
             while not done.is_set():
                 try:
                     waiting = other.waiting()
@@ -681,7 +680,7 @@ def test_erasing_a_unit_rewrites_days_and_segments_and_says_so(log):
     done = erase(log, ["ann"])
     assert (done.packed, done.waiting, done.rewritten, done.removed, done.segments) == (2, 1, 1, 1, 1)
     assert done.days == ("2026-03-01", "2026-03-02", "2026-03-03")
-    assert done.to_text().startswith("3 events of 1 unit erased: 2 in Parquet, 1 in segments not yet packed.")
+    assert done.to_text().startswith("3 events of 1 unit erased: 2 in Parquet, 1 in segments not yet compacted.")
     assert ids(log) == ["e2", "e5"]
     for path in Path(log.folder).rglob("*"):
         assert path.is_dir() or b"ann" not in path.read_bytes()
@@ -693,7 +692,7 @@ def test_erasing_a_unit_rewrites_days_and_segments_and_says_so(log):
 def test_erasing_stops_before_anything_where_another_process_writes(log):
     added(log, event(1, 1, "ann"))
     log.pack()
-    with Log(log.folder) as other:
+    with EventLog(log.folder) as other:
         other.append([event(2, 1, "ann")])
         with pytest.raises(DataError, match="another process is writing to it"):
             erase(log, ["ann"])
@@ -717,7 +716,7 @@ KEY, OTHER_KEY = Pseudonyms(b"sixteen bytes or more"), Pseudonyms(b"another sixt
 def events_file(folder: Path, *units: str, name: str = "events.jsonl") -> str:
     path = folder / name
     lines = [
-        Event(event_id=f"{name}-{unit}", time="2026-03-01T10:00:00Z", kind="conversion", unit=unit).line()
+        UserEvent(event_id=f"{name}-{unit}", time="2026-03-01T10:00:00Z", kind="conversion", unit=unit).line()
         for unit in units
     ]
     path.write_text("\n".join(lines) + "\n")
@@ -727,7 +726,7 @@ def events_file(folder: Path, *units: str, name: str = "events.jsonl") -> str:
 def test_a_second_key_a_key_too_many_and_a_key_too_few_are_refused_before_anything_is_added(tmp_path):
     path = events_file(tmp_path, "alice")
     for first, others in ((KEY, {OTHER_KEY: "by another key", None: "give their key"}), (None, {KEY: "no pseudonyms"})):
-        with Log(tmp_path / f"log-{first is None}", create=True) as log:
+        with EventLog(tmp_path / f"log-{first is None}", create=True) as log:
             assert ingest(log, [path], now=NOW, pseudonyms=first).new == 1
             for other, told in others.items():
                 with pytest.raises(DataError, match=f"{told}.*nothing was changed"):
@@ -737,7 +736,7 @@ def test_a_second_key_a_key_too_many_and_a_key_too_few_are_refused_before_anythi
 
 
 def test_erasing_by_a_wrong_key_or_a_bare_name_is_refused_and_by_the_pseudonym_itself_works(tmp_path):
-    with Log(tmp_path / "log", create=True) as log:
+    with EventLog(tmp_path / "log", create=True) as log:
         ingest(log, [events_file(tmp_path, "alice", "bob")], now=NOW, pseudonyms=KEY)
         for key in (OTHER_KEY, None):
             with pytest.raises(DataError, match="its units are pseudonyms"):
@@ -748,7 +747,7 @@ def test_erasing_by_a_wrong_key_or_a_bare_name_is_refused_and_by_the_pseudonym_i
 
 
 def test_the_fingerprint_tells_keys_apart_and_is_no_key_and_no_pseudonym(tmp_path):
-    with Log(tmp_path / "log", create=True) as log:
+    with EventLog(tmp_path / "log", create=True) as log:
         ingest(log, [events_file(tmp_path, "alice")], now=NOW, pseudonyms=KEY)
     text = (tmp_path / "log" / "units.json").read_text()
     assert json.loads(text) == {"units": "pseudonyms", "fingerprint": KEY.fingerprint}
@@ -768,7 +767,7 @@ def test_the_fingerprint_tells_keys_apart_and_is_no_key_and_no_pseudonym(tmp_pat
     ],
 )
 def test_a_fingerprint_that_cannot_be_read_is_refused(tmp_path, text, says):
-    with Log(tmp_path / "log", create=True) as log:
+    with EventLog(tmp_path / "log", create=True) as log:
         ingest(log, [events_file(tmp_path, "alice")], now=NOW, pseudonyms=KEY)
         (tmp_path / "log" / "units.json").write_text(text)
         with pytest.raises(DataError, match=rf"units\.json: .*{re.escape(says)}.*; restore it from a copy"):
@@ -777,12 +776,12 @@ def test_a_fingerprint_that_cannot_be_read_is_refused(tmp_path, text, says):
 
 def test_a_log_without_a_fingerprint_takes_the_first_key_with_a_note(tmp_path):
     said: list[str] = []
-    with Log(tmp_path / "log", create=True) as log, heard(said.append):
+    with EventLog(tmp_path / "log", create=True) as log, notes_to(said.append):
         added(log, event(1, unit=KEY.of("alice")))
         assert erase(log, ["bob"], KEY).events == 0
         assert "a wrong key finds no events either" in said[-1]
         ingest(log, [events_file(tmp_path, "bob")], now=NOW, pseudonyms=KEY)
-        assert "from now on this key alone is taken" in said[-1]
+        assert "from now on only this key is accepted" in said[-1]
         with pytest.raises(DataError, match="by another key"):
             erase(log, ["alice"], OTHER_KEY)
         assert erase(log, ["alice"], KEY).events == 1
@@ -795,7 +794,7 @@ def test_a_privacy_key_that_others_can_read_or_write_is_refused_with_the_chmod_t
     path.chmod(mode)
     with pytest.raises(DataError, match=f"others can read it; chmod 600 '{path}'"):
         Pseudonyms.from_file(str(path))
-    answer = cranfield("online", "ingest", tmp_path / "log", events_file(tmp_path, "a"), "--key", path)
+    answer = cranfield("online", "ingest", tmp_path / "log", events_file(tmp_path, "a"), "--pseudonym-key", path)
     assert answer.code == 3
     assert not (tmp_path / "log").exists()
     path.chmod(0o600)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cranfield.errors import BadLineError, ConventionError
-from cranfield.online.decide import compared
-from cranfield.online.gather import Gathering, days
-from cranfield.online.log import Log
-from cranfield.online.metrics import METRICS, catalogue, metric, problem
-from cranfield.online.metrics.metric import KINDS
-from cranfield.online.plan import Choice, read_plan
-from cranfield.workspace.listing import online_metric, online_metrics
+from cranfield.base.errors import BadLineError, ConventionError
+from cranfield.commands.listings import online_metric, online_metrics
+from cranfield.experiments.decision import compare_variant
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.metrics import METRICS, catalogue, metric_named, metric_problem
+from cranfield.experiments.metrics.metric import KINDS
+from cranfield.experiments.plan import MetricChoice, read_plan
+from cranfield.experiments.unit_queries import UnitQueries, days
 from online_events import AFTER, START, Trail, plan_file
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments.md"
@@ -63,11 +63,11 @@ def log(tmp_path_factory):
 
 def levels(log, path, more, estimate="plain"):
     plan = read_plan(plan_file(path, more))
-    with Log(log) as opened, Gathering(opened, plan) as gathering:
+    with EventLog(log) as opened, UnitQueries(opened, plan) as gathering:
         gathering.enter(START, AFTER)
         gathering.tabulate()
         rng = np.random.default_rng(0)
-        found = [compared(each, gathering.numbers(each), "control", "new", rng) for each in gathering.asked]
+        found = [compare_variant(each, gathering.numbers(each), "control", "new", rng) for each in gathering.metrics]
     return [(each.control, each.value) for each in found]
 
 
@@ -81,7 +81,7 @@ def test_a_metric_is_what_one_works_out_by_hand(name, log, tmp_path):
 
 
 def test_every_metric_has_a_worked_example():
-    assert {type(metric(name)) for name in WORKED} == {*METRICS.values()}
+    assert {type(metric_named(name)) for name in WORKED} == {*METRICS.values()}
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -91,7 +91,7 @@ def test_every_metric_says_all_that_help_and_docs_show(name):
     assert page["kind"] in KINDS
     assert page["direction"] in ("up", "down")
     assert page["formula"]
-    assert metric(str(metric(name))).values == metric(name).values
+    assert metric_named(str(metric_named(name))).values == metric_named(name).values
     assert name in online_metrics().to_text()
     assert page["formula"] in online_metric(name).to_text()
     row = f"| `{name}` | {page['kind']} | {page['direction']} | {page['formula']} |"
@@ -128,7 +128,7 @@ BAD = {
     'event = "click"\nkind = "ratio"': "expected `over` with kind = 'ratio'",
     'event = "click"\nover = {event = "dwell"}': "expected `over` with kind = 'ratio'",
     'event = "click"\nkind = "ratio"\nover = 3': "expected over as a table",
-    'event = "click"\nkind = "proportion"\nfield = "value"': "neither field nor each of a proportion",
+    'event = "click"\nkind = "proportion"\nfield = "value"': "neither field nor each for a proportion",
     'event = "click"\nkind = "quantile"\nq = 1': "expected q as a number between 0 and 1, found 1",
     'event = "click"\nwhere = {field = "query"}': "either equals or matches",
     'event = "click"\nwhere = {field = "query", matches = "("}': "expected a regular expression",
@@ -152,12 +152,14 @@ where = {field = "attributes.x'] OR true --", equals = ["' OR true --"]}\n"""
 
 
 def test_names_that_do_not_exist_and_parameters_that_do_not_fit_are_problems():
-    assert problem(Choice("click-through"), ()) is None
-    assert "no metric 'clickthru'; there are click-through" in str(problem(Choice("clickthru"), ()))
-    assert "no parameter 'k'" in str(problem(Choice("revenue", parameters={"k": 3}), ()))
-    assert "k must be a whole number" in str(problem(Choice("clicks", parameters={"k": 0}), ()))
+    assert metric_problem(MetricChoice("click-through"), ()) is None
+    assert "no metric 'clickthru'; there are click-through" in str(metric_problem(MetricChoice("clickthru"), ()))
+    assert "no parameter 'k'" in str(metric_problem(MetricChoice("revenue", parameters={"k": 3}), ()))
+    assert "k must be a whole number" in str(metric_problem(MetricChoice("clicks", parameters={"k": 0}), ()))
     own = [{"name": "mine", "event": "click"}]
-    assert "no parameters beside a metric of the plan" in str(problem(Choice("mine", parameters={"k": 0}), own))
+    assert "no parameters beside a metric of the plan" in str(
+        metric_problem(MetricChoice("mine", parameters={"k": 0}), own)
+    )
     with pytest.raises(ConventionError, match="no metric"):
         online_metric("nonsense")
     assert json.loads(online_metric("clicks@5").to_json())["parameters"][0]["name"] == "k"

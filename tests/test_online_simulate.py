@@ -9,19 +9,16 @@ import duckdb
 import numpy as np
 import pytest
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.online import credit
-from cranfield.online.assign import assign_one
-from cranfield.online.event import Event
-from cranfield.online.interleave import METHODS
-from cranfield.online.interleave.packed import unpacked
-from cranfield.online.log import Log
-from cranfield.online.simulate import plan_text, planned, simulate
-from cranfield.online.token import Keys, unseal
-from cranfield.online.trials import false_alarms, needs, power
-from cranfield.online.users import USERS
-from cranfield.online.visits import DAY, Audience
-from cranfield.online.world import World, method_named, users_named
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.experiments import credit
+from cranfield.experiments.assignment import assign_one
+from cranfield.experiments.event import UserEvent
+from cranfield.experiments.interleaving import METHODS
+from cranfield.experiments.interleaving.token import Keys, decode_contents, unseal
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.simulated_world import DAY, Audience, World, method_named, users_named
+from cranfield.experiments.simulation import false_alarms, needs, plan_for, plan_text, power, simulate
+from cranfield.experiments.user_models import USERS
 from made_runs import judged, made_qrels, runs
 from shell import EXAMPLES, cranfield
 
@@ -101,7 +98,7 @@ def test_documents_are_worth_their_grade_over_the_highest():
 @pytest.mark.parametrize(
     ("qrels", "systems", "says"),
     [
-        ({"q": {"a": 0}}, {"s": {"q": ["a"]}}, "no document is relevant"),
+        ({"q": {"a": 0}}, {"s": {"q": ["a"]}}, "contain no relevant document"),
         ({"q": {"a": 1}}, {"s": {"p": ["a"]}}, "no judged topic is answered by s"),
     ],
 )
@@ -155,14 +152,14 @@ def test_an_audience_of_nobody_is_refused(wrong):
 def simulated(tmp_path, name="log", method=None, systems=2, **how):
     made = World.of(FILES[0], FILES[1][:systems], 5)
     people = Audience(units=60, days=5)
-    plan = planned(str(tmp_path / f"{name}.toml"), made, people, method)
-    with Log(tmp_path / name, create=True) as log:
+    plan = plan_for(str(tmp_path / f"{name}.toml"), made, people, method)
+    with EventLog(tmp_path / name, create=True) as log:
         return made, plan, simulate(made, log, plan, "navigational", people, **how), list(log.events())
 
 
 def test_a_log_tells_of_an_experiment_as_a_service_would(tmp_path):
     made, plan, answer, rows = simulated(tmp_path)
-    events = [Event.of(row) for row in rows]
+    events = [UserEvent.of(row) for row in rows]
     assert Counter(event.kind for event in events) == answer.events
     assert set(answer.events) == {"exposure", "impression", "click", "dwell", "conversion"}
     exposures = [event for event in events if event.kind == "exposure"]
@@ -189,7 +186,7 @@ def test_the_same_seed_adds_nothing_to_a_log_and_another_other_people(tmp_path):
     _, _, again, rows = simulated(tmp_path, method="team-draft", keys=KEYS)
     assert again == first
     assert len(rows) == sum(first.events.values())
-    with Log(tmp_path / "log") as log:
+    with EventLog(tmp_path / "log") as log:
         assert not log.reused()
     _, _, other, rows = simulated(tmp_path, method="team-draft", keys=KEYS, seed=1)
     assert len(rows) == sum(first.events.values()) + sum(other.events.values())
@@ -232,7 +229,7 @@ def test_one_run_makes_it_a_against_a(tmp_path):
 
 def test_the_log_is_packed_and_duckdb_reads_it(tmp_path):
     _, _, answer, _ = simulated(tmp_path)
-    with Log(tmp_path / "log") as log:
+    with EventLog(tmp_path / "log") as log:
         assert not log.waiting()
         relation = log.relation(duckdb.connect())
         assert relation.filter("kind = 'click'").aggregate("count(*)").fetchall() == [(answer.events["click"],)]
@@ -244,8 +241,8 @@ def test_a_plan_that_is_there_is_followed_and_units_outside_its_traffic_are_in_n
         'name = "mine"\nstart = 2025-02-01\ntraffic = 0.5\n[variants]\nold = 0.5\nnew = 0.5\n[overrides]\n"u0-3" = "new"\n'
     )
     made, people = world(), Audience(units=80, days=3)
-    plan = planned(str(path), made, people)
-    with Log(tmp_path / "log", create=True) as log:
+    plan = plan_for(str(path), made, people)
+    with EventLog(tmp_path / "log", create=True) as log:
         answer = simulate(made, log, plan, audience=people)
         exposed = {row["unit"]: row for row in log.events() if row["kind"] == "exposure"}
     assert answer.design == "A/B, old shows bm25, new shows dense"
@@ -275,22 +272,22 @@ def test_a_plan_that_does_not_fit_the_runs_is_refused_before_anything_is_written
     path = tmp_path / "plan.toml"
     path.write_text(f'name = "x"\n{text}')
     made = world()
-    with Log(tmp_path / "log", create=True) as log, pytest.raises(DataError, match=says):
-        simulate(made, log, planned(str(path), made, Audience(), method))
+    with EventLog(tmp_path / "log", create=True) as log, pytest.raises(DataError, match=says):
+        simulate(made, log, plan_for(str(path), made, Audience(), method))
     assert not (tmp_path / "log").exists()
 
 
 def test_balanced_takes_two_runs():
     made = World.of(made_qrels(5), runs(made_qrels(5), [0.1, 1.0, 2.0]))
     with pytest.raises(DataError, match="balanced takes two runs, found 3"):
-        planned(None, made, Audience(), "balanced")
+        plan_for(None, made, Audience(), "balanced")
 
 
 def test_a_made_plan_reads_back(tmp_path):
     for systems, method in ((["a"], None), (['odd "name"', "ü"], None), (["a", "b", "c"], "team-draft")):
         path = tmp_path / f"{len(systems)}.toml"
         path.write_text(plan_text(systems, Audience(days=9), method))
-        plan = planned(str(path), world(), Audience())
+        plan = plan_for(str(path), world(), Audience())
         assert plan.days == 9
         assert (plan.interleave is not None) == (method is not None)
         assert plan.systems == (tuple(systems) if method else ())
@@ -301,9 +298,9 @@ def test_a_plan_that_interleaves_says_by_which_parameters_and_what_is_shown_befo
     more = 'method = "probabilistic"\ntau = 1\nsystems = ["bm25", "dense"]\ncontrol = "dense"\n'
     path.write_text(f'name = "x"\nstart = 2025-01-06\n[variants]\nboth = 1\n[horizon]\ndays = 7\n[interleave]\n{more}')
     made = world()
-    with Log(tmp_path / "log", create=True) as log:
+    with EventLog(tmp_path / "log", create=True) as log:
         answer = simulate(
-            made, log, planned(str(path), made, Audience()), audience=Audience(units=20), before=2, keys=KEYS
+            made, log, plan_for(str(path), made, Audience()), audience=Audience(units=20), before=2, keys=KEYS
         )
         pages = [row for row in log.events() if row["kind"] == "impression"]
     assert answer.design.startswith("probabilistic(tau=1)")
@@ -311,7 +308,7 @@ def test_a_plan_that_interleaves_says_by_which_parameters_and_what_is_shown_befo
         if row["time"] < "2025-01-06":
             assert tuple(row["shown"]) == made.rankings[1][made.topics.index(row["query"])]
         else:
-            assert unpacked(unseal(row["credit"], KEYS, row["search"])).plan == "x"
+            assert decode_contents(unseal(row["credit"], KEYS, row["search"])).plan == "x"
 
 
 # many experiments
@@ -380,9 +377,9 @@ def test_the_command_writes_log_and_plan_and_says_so(tmp_path):
     assert answer.code == 0, answer.err
     assert "Experiment simulated: A/B" in answer.out
     assert "wrote plan.toml" in answer.err
-    assert "1 judged topic that a run lacks" in answer.err
+    assert "1 judged topic missing from a run" in answer.err
     told = json.loads(cranfield(*typed, "--format", "json", folder=tmp_path).out)
-    assert sum(told["events"].values()) == len(Log(tmp_path / "log"))
+    assert sum(told["events"].values()) == len(EventLog(tmp_path / "log"))
     assert {each["variant"] for each in told["variants"]} == {"bm25", "dense"}
 
 
@@ -417,7 +414,7 @@ def test_a_simulation_that_fails_leaves_no_plan_behind(tmp_path, monkeypatch):
 
     words = f"online simulate {EXAMPLES}/qrels.txt {EXAMPLES}/bm25.run {EXAMPLES}/dense.run -o log --plan new.toml --units 5"
     with monkeypatch.context() as patched:
-        patched.setattr("cranfield.online.simulate.simulate", fail)
+        patched.setattr("cranfield.experiments.simulation.simulate", fail)
         assert cranfield(*words.split(), folder=tmp_path).code == 3
     assert not (tmp_path / "new.toml").exists()
     assert cranfield(*words.split(), folder=tmp_path).code == 0

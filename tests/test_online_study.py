@@ -15,13 +15,23 @@ import pytest
 from scipy import stats
 
 from browsers import EVIL, Watched
-from cranfield.errors import DataError
-from cranfield.online.study import SUS, Questionnaire, Study, analyze, read_answers, read_study, schedule
-from cranfield.online.study.answers import HEAD, questions, template
-from cranfield.online.study.forms import form, write_forms
-from cranfield.online.study.plan import ORDERS, Task
-from cranfield.online.study.questionnaire import cronbach
-from cranfield.online.study.squares import graeco_latin, latin, williams
+from cranfield.base.errors import DataError
+from cranfield.studies.answers import HEAD, questions, read_answers, template
+from cranfield.studies.forms import form, write_forms
+from cranfield.studies.plan import (
+    ORDERS,
+    SUS,
+    Questionnaire,
+    Study,
+    StudyTask,
+    cronbach,
+    graeco_latin,
+    latin,
+    read_study,
+    schedule,
+    williams,
+)
+from cranfield.studies.results import analyze
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
@@ -32,7 +42,7 @@ STUDY, ANSWERS = str(EXAMPLES / "online/study.toml"), str(EXAMPLES / "online/ans
 
 def study(systems: int = 2, tasks: int = 4, participants: int = 8, order: str = "williams", **more) -> Study:
     names = tuple(f"system{n}" for n in range(systems))
-    return Study("s", names, tuple(Task(f"t{n}", f"do {n}") for n in range(tasks)), participants, order, **more)
+    return Study("s", names, tuple(StudyTask(f"t{n}", f"do {n}") for n in range(tasks)), participants, order, **more)
 
 
 # squares
@@ -364,7 +374,7 @@ def test_a_question_that_makes_no_sense_is_refused(how, says):
 def test_forms_hide_systems_and_escape_everything(tmp_path):
     own = Questionnaire("q", (EVIL,), ends=(EVIL, EVIL))
     plan = schedule(
-        Study(EVIL, ("secret one", "secret two"), (Task(EVIL, EVIL), Task("b", "c")), 4, "williams", (own,))
+        Study(EVIL, ("secret one", "secret two"), (StudyTask(EVIL, EVIL), StudyTask("b", "c")), 4, "williams", (own,))
     )
     page = form(plan, "P01")
     assert "secret" not in page

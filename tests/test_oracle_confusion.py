@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Extras, Scores, evaluate
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from hypotheses import examples
 from oracles import proves
 from shell import cranfield
@@ -145,7 +145,7 @@ def test_the_naive_system_that_returns_everything_against_lecture_004() -> None:
 
 
 def test_a_collection_smaller_than_what_is_known_of_it_is_refused() -> None:
-    with pytest.raises(DataError, match="said to hold 2 documents, but 3 are relevant or returned for topic 'q'"):
+    with pytest.raises(DataError, match="given as 2, but 3 documents are relevant or returned for topic 'q'"):
         evaluate({"q": {"a": 1}}, {"q": {"b": 2, "c": 1}}, "FallOut", extras=Extras(size=2))
     with pytest.raises(DataError, match="FallOut needs the number of documents in the collection"):
         evaluate({"q": {"a": 1}}, {"q": {"b": 2}}, "FallOut")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from cranfield import evaluate, measure, read_qrels
-from cranfield.errors import DataError, MeasureError
-from cranfield.evaluate import Evaluator
-from cranfield.measures import REGISTRY
+from cranfield.base.errors import DataError, MeasureError
+from cranfield.evaluation.evaluate import Evaluator
+from cranfield.evaluation.measures import REGISTRY
 from oracles import per_topic, printed, proves
 from shell import cranfield
 

@@ -11,15 +11,15 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from cranfield import Extras, evaluate, measure
-from cranfield.errors import BadLineError, DataError, DuplicateError
-from cranfield.formats.groups import read_groups
+from cranfield.base.errors import BadLineError, DataError, DuplicateError
+from cranfield.formats.document_attributes import read_groups
 from oracles import proves
 from shell import cranfield
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cranfield.measures import Measure
+    from cranfield.evaluation.measures import Measure
 
 Grades = dict[str, float]
 EXPOSURE = ("EE_D", "EE_R", "EE_L", "GroupEE_D", "GroupEE_R", "GroupEE_L")

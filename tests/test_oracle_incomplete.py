@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Run, evaluate, measure
-from cranfield.measures import REGISTRY
+from cranfield.evaluation.measures import REGISTRY
 from hypotheses import examples
 from oracles import proves
 

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import SHARED
 from cranfield import evaluate
-from cranfield.measures import measure
+from cranfield.evaluation.measures import measure
 from oracles import printed, proves
 
 if TYPE_CHECKING:

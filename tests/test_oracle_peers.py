@@ -12,7 +12,7 @@ import pytest
 
 from conftest import SHARED
 from cranfield import Run, evaluate
-from cranfield.measures import measure
+from cranfield.evaluation.measures import measure
 from oracles import per_topic, proves
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from cranfield import evaluate, measure
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from oracles import per_topic, printed, proves
 from shell import cranfield
 

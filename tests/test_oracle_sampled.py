@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Extras, evaluate, read_qrels
-from cranfield.errors import BadLineError, DataError
+from cranfield.base.errors import BadLineError, DataError
 from cranfield.formats import FORMATS, detect, write_qrels
 from cranfield.formats.convert import convert
 from hypotheses import examples

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import SHARED
 from cranfield import evaluate
-from cranfield.errors import BadLineError, DuplicateError
+from cranfield.base.errors import BadLineError, DuplicateError
 from oracles import geometric_mean, per_topic, printed, proves, wide_run
 
 if TYPE_CHECKING:

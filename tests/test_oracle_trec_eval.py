@@ -14,8 +14,8 @@ import pytest
 
 from conftest import SHARED
 from cranfield import Measure, evaluate, measure
-from cranfield.errors import MeasureError
-from cranfield.measures import REGISTRY
+from cranfield.base.errors import MeasureError
+from cranfield.evaluation.measures import REGISTRY
 from oracles import per_topic, printed, proves, wide_run
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pytest
 
 from conftest import SHARED
 from cranfield import Run, evaluate, measure
-from cranfield.collection import Extras
-from cranfield.errors import DataError, MeasureError
-from cranfield.formats.costs import read_costs
+from cranfield.base.collection import Extras
+from cranfield.base.errors import DataError, MeasureError
+from cranfield.formats.document_attributes import read_costs
 from oracles import per_topic, proves
 from shell import cranfield
 
@@ -327,7 +327,7 @@ def test_blocks_of_topics_give_what_one_block_gives(monkeypatch: pytest.MonkeyPa
     qrels, run, cost = random_costs(24)
     names = ["INST(T=2, residual=True)", "TBG", "IFT", "BPM@700"]
     whole = evaluate(qrels, run, names, extras=Extras(costs=cost)).values
-    monkeypatch.setattr(import_module("cranfield.measures.user"), "CELLS", 3000)
+    monkeypatch.setattr(import_module("cranfield.evaluation.measures.user_models"), "CELLS", 3000)
     assert evaluate(qrels, run, names, extras=Extras(costs=cost)).values.tolist() == whole.tolist()
 
 
@@ -341,7 +341,7 @@ def test_costs_reach_a_condensed_list_too() -> None:
 
 def test_measures_of_time_and_text_need_costs() -> None:
     for name in ("TBG", "Umeasure"):
-        with pytest.raises(DataError, match="what each document costs to read"):
+        with pytest.raises(DataError, match="the cost of reading each document"):
             evaluate({"t": {"a": 1}}, {"t": {"a": 1}}, name)
     with pytest.raises(MeasureError, match="INST: T must be 0.5 or more, got 0"):
         measure("INST(T=0)")

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from cranfield import Measure, evaluate, measure
-from cranfield.errors import MeasureError
-from cranfield.measures import REGISTRY, Real, Whole
-from cranfield.promises import check
+from cranfield.base.errors import MeasureError
+from cranfield.evaluation.measure_promises import check
+from cranfield.evaluation.measures import REGISTRY, Real, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ def call(*command: str, path: Path | None) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHONPATH"))}
     environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore", "PYTHONIOENCODING": "utf-8"}
     if path is not None:
-        environment["PYTHONPATH"] = str(path)
+        environment["PYTHONPATH"] = os.pathsep.join([str(path), str(ROOT / "src")])
     return subprocess.run(
         [sys.executable, *command], cwd=EXAMPLES, env=environment, capture_output=True, encoding="utf-8", timeout=120
     )
@@ -106,13 +106,13 @@ def test_a_package_that_fails_to_import_is_left_out_with_a_warning(clicks: Path,
     target = changed(clicks, tmp_path / "target", "raise OSError('no such model')\n")
     done = cranfield(target, "measures", "--family", "set")
     assert done.returncode == 0
-    assert "click-measures: no measures from click_measures (OSError: no such model)" in done.stderr
+    assert "plugin clicks = click_measures in cranfield.measures is left out: OSError: no such model" in done.stderr
 
 
 def test_a_package_cannot_replace_a_measure(clicks: Path, tmp_path: Path) -> None:
     target = changed(clicks, tmp_path / "target", block("python", "class ClickP").replace("ClickP", "nDCG"))
     done = cranfield(target, "measures", "--format", "json")
-    assert "a measure nDCG exists already, in cranfield.measures.gain" in done.stderr
+    assert "a measure nDCG exists already, in cranfield (cranfield.evaluation.measures.gain)" in done.stderr
     [page] = [each for each in json.loads(done.stdout) if each["name"] == "nDCG"]
     assert page["family"] == "gain"
 
@@ -137,7 +137,7 @@ def own() -> Iterator[Make]:
         return type("Mine", (Measure,), {**body, **claims})
 
     yield make
-    REGISTRY.pop("Mine", None)
+    REGISTRY.remove("Mine")
 
 
 def precision(self: Measure, hits: object) -> object:
@@ -149,7 +149,7 @@ BROKEN = {
     "a ranking beats the ideal one (ideal_is_best)": lambda self, hits: 1 - precision(self, hits),
     "moving a better document up lowers the score (monotone)": lambda self, hits: 1 - precision(self, hits),
     "a topic without an answer scores something (empty_is_zero)": lambda self, hits: 1 - precision(self, hits),
-    "a topic scores differently alone and in company": lambda self, hits: precision(self, hits) / hits.size,
+    "a topic scores differently alone and with other topics": lambda self, hits: precision(self, hits) / hits.size,
     "the order of topics matters": lambda self, hits: np.arange(hits.size) / hits.size,
     "the names of documents matter": lambda self, hits: np.full(
         hits.size, hits.judgments.qrels.documents.text()[0] == "n0"
@@ -170,9 +170,9 @@ def test_a_promise_that_is_not_made_is_not_broken(own: Make) -> None:
 
 def test_a_class_that_does_not_say_what_it_is_is_found(own: Make) -> None:
     assert check(own(precision, __doc__=None, formula="", at="depth"), tries=1)[:3] == [
-        "Mine: the docstring must begin with a paragraph that defines it",
+        "Mine: the docstring must begin with a paragraph that defines the measure",
         "Mine: it has no formula",
-        "Mine: its parameters lack 'depth', which stands behind the @ (or set at = None)",
+        "Mine: its parameters lack 'depth', which follows the @ (or set at = None)",
     ]
 
 
@@ -185,7 +185,7 @@ def test_the_last_measure_of_each_family_keeps_its_promises(name: str) -> None:
 
 
 def test_what_random_runs_do_not_have_is_said(own: Make) -> None:
-    with pytest.raises(MeasureError, match="Mine needs costs, which random runs do not have"):
+    with pytest.raises(MeasureError, match="Mine needs costs, which random runs lack"):
         check(own(precision, needs=("costs",)))
 
 

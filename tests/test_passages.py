@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield import passages
-from cranfield.errors import DataError
-from cranfield.passages import STOP, best_passage, marks
+from cranfield.base import passages
+from cranfield.base.errors import DataError
+from cranfield.base.passages import STOP, best_passage, marks
 from hypotheses import examples
 
 VOCABULARY = ["wing", "wings", "Heat", "heated", "flow", "the", "of", "box", "boxes", "a"]

@@ -8,10 +8,9 @@ import threading
 
 import pytest
 
-from cranfield.errors import DataError, MissingExtraError
+from cranfield.base.errors import DataError, MissingExtraError
 from cranfield.http.refusal import Refusal
-from cranfield.web.passwords import LONGEST, MEMORY, ROUNDS, SHORTEST, TOGETHER, Passwords
-from cranfield.web.throttle import Throttle
+from cranfield.workbench.sign_in import LONGEST_PASSWORD, MEMORY, ROUNDS, SHORTEST, TOGETHER, Passwords, SignInThrottle
 
 pytest.importorskip("argon2", reason="needs argon2-cffi")
 
@@ -67,7 +66,7 @@ def test_a_short_password_is_refused(passwords, password):
 
 
 def test_a_long_password_is_refused_and_no_other(passwords):
-    with pytest.raises(DataError, match=f"at most {LONGEST} bytes, found 1002"):
+    with pytest.raises(DataError, match=f"at most {LONGEST_PASSWORD} bytes, found 1002"):
         asyncio.run(passwords.hash("é" * 501))
     for password in ("aaaaaaaa", " " * 8, "é" * 500, "\0" * 8, "\ud800" * 8):
         assert asyncio.run(passwords.check(asyncio.run(passwords.hash(password)), password))
@@ -110,7 +109,7 @@ def test_two_are_at_work_while_the_event_loop_goes_on_and_too_many_are_refused(p
 
     asyncio.run(crowd())
     assert most[0] == TOGETHER
-    assert passwords.asked == 0
+    assert passwords.pending == 0
 
 
 def test_short_memory_is_told(passwords, monkeypatch):
@@ -149,11 +148,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def throttle(clock) -> Throttle:
-    return Throttle(clock)
+def throttle(clock) -> SignInThrottle:
+    return SignInThrottle(clock)
 
 
-def fail(throttle: Throttle, account: str, address: str) -> float:
+def fail(throttle: SignInThrottle, account: str, address: str) -> float:
     """Try in vain; the wait that refuses the try, or 0."""
     wait = throttle.wait(account, address)
     if not wait:
@@ -253,14 +252,14 @@ def test_an_account_that_is_called_like_a_pair_or_an_address_is_neither(throttle
 
 
 def test_invented_names_fill_no_memory_and_drive_out_no_account_under_attack(clock):
-    throttle = Throttle(clock, most=100)
+    throttle = SignInThrottle(clock, most=100)
     for _ in range(6):
         clock.now += fail(throttle, "ann", "10.0.0.1")
-    failures = throttle.accounts.tries["ann"].failed
+    failures = throttle.accounts.attempts["ann"].failed
     for number in range(5000):
         clock.now += 0.01
         fail(throttle, f"{number}" * 300, f"10.{number // 250}.{number % 250}.1")
         throttle.succeeded(f"known{number}", "10.0.0.9")
-    assert max(map(len, (throttle.accounts.tries, throttle.addresses.tries, throttle.known))) <= 100
-    assert max(map(len, throttle.accounts.tries)) < 300
-    assert throttle.accounts.tries["ann"].failed == failures >= 5
+    assert max(map(len, (throttle.accounts.attempts, throttle.addresses.attempts, throttle.trusted))) <= 100
+    assert max(map(len, throttle.accounts.attempts)) < 300
+    assert throttle.accounts.attempts["ann"].failed == failures >= 5

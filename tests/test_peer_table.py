@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from cranfield import evaluate, explain, explain_as
-from cranfield.measures import measure
-from cranfield.peers import PEERS
+from cranfield.evaluation.measures import measure
+from cranfield.evaluation.presets import PEERS
 from oracles import per_topic, proves
 from shell import cranfield as shell
 
@@ -82,7 +82,7 @@ Cells = dict[str, tuple[tuple[str, ...], str]]
 ANY = tuple(WORLDS)
 DIFFERENT: dict[str, Cells] = {
     "ir_measures": {
-        "RBP(p=0.999,rel=1)": (ANY, "lets nobody read past rank 1,000"),
+        "RBP(p=0.999,rel=1)": (ANY, "reads no further than rank 1,000"),
         "Judged": (("empty", "everything"), "stops at an empty answer"),
         "IPrec": (("empty", "everything"), "gives no number (NaN) to an empty answer"),
         "Accuracy": (ANY, "stops at a list of nothing but relevant documents"),
@@ -451,8 +451,8 @@ def notes_of(name: str, preset: str, qrels: Any = TWO_JUDGED, run: Any = None) -
 
 
 def test_a_measure_that_the_program_lacks_is_said_to_be_ours() -> None:
-    assert notes_of("infAP", "ranx") == ["infAP: ranx has no such measure; this is ours under its conventions"]
-    assert notes_of("Rprec", "beir") == ["Rprec: beir has no such measure; this is ours under its conventions"]
+    assert notes_of("infAP", "ranx") == ["infAP: ranx has no such measure; the number is ours under its conventions"]
+    assert notes_of("Rprec", "beir") == ["Rprec: beir has no such measure; the number is ours under its conventions"]
     assert notes_of("nDCG AP", "beir") == notes_of("infAP", "cranfield") == notes_of("infAP", "insertion-order") == []
 
 
@@ -468,7 +468,7 @@ def test_eval_says_on_screen_where_a_number_is_not_the_programs(tmp_path: Path) 
     (tmp_path / "qrels.txt").write_text("q1 0 a 1\n")
     (tmp_path / "a.run").write_text("q1 Q0 a 1 1 t\nq1 Q0 b 2 0.5 t\n")
     answer = shell("eval", "qrels.txt", "a.run", "-m", "RBP(p=0.99)", "--as", "ir_measures", folder=tmp_path)
-    assert "ir_measures lets nobody read past rank 1,000" in answer.err + answer.out
+    assert "ir_measures reads no further than rank 1,000" in answer.err + answer.out
     plain = shell("eval", "qrels.txt", "a.run", "-m", "RBP(p=0.9)", "--as", "ir_measures", folder=tmp_path)
     assert "rank 1,000" not in plain.err + plain.out
 

@@ -13,14 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Run
-from cranfield.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.kernels import Order
 from cranfield.formats import as_runs
-from cranfield.formats.judgments import Judgment
-from cranfield.formats.pools import pool_lines, read_pool
-from cranfield.kernels import Order
-from cranfield.pool.make import pool, tiers_of
-from cranfield.pool.rankings import rankings
-from cranfield.pool.statistics import statistics
+from cranfield.formats.label_files import Judgment
+from cranfield.formats.pool_files import pool_lines, read_pool
+from cranfield.pooling.pool import pool, session, tiers_of
+from cranfield.pooling.strategy import rankings, statistics
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -198,3 +197,26 @@ def test_depth_pools_against_trectools(depth: int, shared: Path) -> None:
     found = rankings(as_runs([str(path) for path in paths]), depth, order=Order(ties="input"))
     lines = sorted(f"{topic} {document}" for topic, part in found.candidates.items() for document in part.documents)
     assert (len(lines), hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]) == TRECTOOLS[depth]
+
+
+def test_a_pool_refuses_budgets_readers_without_texts_and_clashing_names():
+    one, two = Run({"q": {"a": 2, "b": 1}}, "same"), Run({"q": {"c": 2}}, "same")
+    with pytest.raises(ConventionError, match="budget must be 1 or more, got 0"):
+        session([one], depth=2, strategy="move-to-front", budget=0)
+    with pytest.raises(ConventionError, match="reads documents"):
+        session([one], depth=2, strategy="cal")
+    with pytest.raises(DataError, match="two runs are called 'same'"):
+        pool([one, two], depth=2)
+    with pytest.raises(DataError, match="a depth is given for 'other', but no run is called that"):
+        pool([one], depth=2, depths={"other": 3})
+    with pytest.raises(DataError, match="other: a depth must be 1 or more, got 0"):
+        pool([one], depth=2, depths={"other": 0})
+    with pytest.raises(ConventionError, match="assessors must have different names"):
+        pool([one], depth=2, assessors=["ann", "ann"])
+
+
+def test_a_pool_in_the_order_of_documents_and_shuffled_has_the_same_documents():
+    run = Run({"q": {f"d{i}": float(i) for i in range(9)}}, "run")
+    documents = [f"d{i}" for i in range(9)]
+    assert [item.document for item in pool([run], depth=9, order="document")] == documents
+    assert sorted(item.document for item in pool([run], depth=9, order="shuffled", seed=3)) == documents

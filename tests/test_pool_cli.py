@@ -12,11 +12,11 @@ import click
 import pytest
 
 from cranfield.cli.pool import command, depths_of
-from cranfield.formats.judgments import read_judgments
-from cranfield.formats.pools import read_pool
-from cranfield.judge import open_log
-from cranfield.pool.strategy import STRATEGIES
-from cranfield.workspace.pooling import Depths
+from cranfield.commands.pooling import Depths
+from cranfield.formats.label_files import read_judgments
+from cranfield.formats.pool_files import read_pool
+from cranfield.judging import open_log
+from cranfield.pooling.strategy import STRATEGIES
 from shell import EXAMPLES, cranfield
 
 RUNS = "bm25.run", "dense.run"

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from cranfield import Extras, evaluate, read_qrels, reuse
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.formats import as_qrels, as_runs
-from cranfield.formats.judgments import Judgment
-from cranfield.pool.make import Pool, collect, pool, write_collected
-from cranfield.pool.reuse import Left, Reuse, Strangers
-from cranfield.pool.thin import holes, thin, was_sampled
+from cranfield.formats.label_files import Judgment
+from cranfield.pooling.pool import Pool, collect, pool, write_collected
+from cranfield.pooling.reuse import LeftOutRun, OutsideRuns, PoolReuse, holes, thin, was_sampled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,8 +67,10 @@ def test_a_pool_in_which_all_agree_is_fit_for_reuse() -> None:
 
 
 def verdict(drops: list[float], moved: bool = False) -> str:
-    rows = [Left(f"r{i}", f"r{i}", "AP", 1.0, 1 - drop, i + 1, i + 1 + moved, 0, 0) for i, drop in enumerate(drops)]
-    return Reuse(rows, ["AP"], len(drops), 10, {"AP": 1.0}, {"AP": 1.0}, {"AP": (0.0, 0.0)}).verdict("AP")
+    rows = [
+        LeftOutRun(f"r{i}", f"r{i}", "AP", 1.0, 1 - drop, i + 1, i + 1 + moved, 0, 0) for i, drop in enumerate(drops)
+    ]
+    return PoolReuse(rows, ["AP"], len(drops), 10, {"AP": 1.0}, {"AP": 1.0}, {"AP": (0.0, 0.0)}).verdict("AP")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_one_run_or_one_team_cannot_be_left_out() -> None:
 def test_a_stranger_s_scores_get_the_mean_drop_added() -> None:
     found = reuse(QRELS, RUNS, "AP", depth=DEPTH)
     new = {"new": {t: {f"d{j}": float(-j) for j in range(15, 30)} for t in "pq"}}
-    read = Strangers(thin(QRELS, new, "AP"), found, 0)
+    read = OutsideRuns(thin(QRELS, new, "AP"), found, 0)
     [plain] = read.to_dict()
     score = float(evaluate(QRELS, new, "AP"))
     assert plain["corrected"]["AP"] == pytest.approx(score + found.bias["AP"][0])

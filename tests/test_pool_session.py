@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.formats import as_runs, judgments
-from cranfield.formats.judgments import Judgment, append_judgments, latest, read_judgments
-from cranfield.pool.make import pool, session
-from cranfield.pool.rankings import rankings
-from cranfield.pool.session import Session
-from cranfield.pool.strategy import STRATEGIES
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.formats import as_runs, label_files
+from cranfield.formats.label_files import Judgment, append_judgments, latest, read_judgments
+from cranfield.pooling.pool import Session, pool, session
+from cranfield.pooling.strategy import STRATEGIES, rankings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,7 +176,7 @@ def test_a_line_torn_by_a_crash_is_passed_over_and_cut_off(cut: int, tmp_path: P
 
 ADDING = """
 import sys
-from cranfield.formats.judgments import Judgment, append_judgments
+from cranfield.formats.label_files import Judgment, append_judgments
 path, me, lines, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 sys.stdin.readline()
 for i in range(lines):
@@ -241,7 +239,7 @@ def test_a_disk_that_is_full_halfway_leaves_no_part_of_a_label(tmp_path: Path, m
         file.write(data[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(judgments, "_write", full)
+    monkeypatch.setattr(label_files, "_write", full)
     with pytest.raises(DataError, match="cannot be written: no space left"):
         append_judgments(path, TWO)
     assert path.read_bytes() == whole

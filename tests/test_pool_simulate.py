@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from cranfield import evaluate, simulate
-from cranfield.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError
 from cranfield.formats import as_runs
-from cranfield.pool.rankings import rankings
-from cranfield.pool.simulate import EFFORTS, Simulation, estimates
-from cranfield.pool.strategy import STRATEGIES
+from cranfield.pooling.simulation import EFFORTS, Simulation, estimates
+from cranfield.pooling.strategy import STRATEGIES, rankings
 
 RUNS = {"one": {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}, "two": {"q": {"d": 4.0, "c": 3.0, "a": 2.0}}}
 QRELS = {"q": {"a": 1.0, "b": 0.0, "c": 1.0}}

@@ -10,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cranfield
-from cranfield.errors import ConventionError
+from cranfield.base.errors import ConventionError
+from cranfield.base.kernels import Order
 from cranfield.formats import as_runs
-from cranfield.formats.judgments import Judgment
-from cranfield.formats.pools import Item
-from cranfield.kernels import Order
-from cranfield.pool.make import pool
-from cranfield.pool.rankings import rankings
-from cranfield.pool.simulate import judged_topics
-from cranfield.pool.stop import effort_for, from_curve, from_sample, knee, ncg, stopping, wss
-from cranfield.pool.strategy import STRATEGIES
+from cranfield.formats.label_files import Judgment
+from cranfield.formats.pool_files import PoolItem
+from cranfield.pooling.pool import pool
+from cranfield.pooling.simulation import judged_topics
+from cranfield.pooling.stopping import effort_for, from_curve, from_sample, knee, ncg, stopping, wss
+from cranfield.pooling.strategy import STRATEGIES, rankings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 ORDERS = st.lists(st.booleans(), min_size=1, max_size=40).map(lambda flags: np.array(flags, bool))
 
 
-def items(n: int) -> list[Item]:
-    return [Item("q", f"d{i}", i + 1, ("r",), i + 1) for i in range(n)]
+def items(n: int) -> list[PoolItem]:
+    return [PoolItem("q", f"d{i}", i + 1, ("r",), i + 1) for i in range(n)]
 
 
 def labels(flags: list[bool]) -> list[Judgment]:
@@ -124,7 +123,7 @@ def test_what_the_bound_was_worth_so_far_is_counted_over_topics() -> None:
         for topic in "ab"
         for i, flag in enumerate(rising if topic == "a" else falling)
     ]
-    found = stopping(every, [Item(topic, f"d{i}", 1, ("r",), 1) for topic in "abc" for i in range(60)])
+    found = stopping(every, [PoolItem(topic, f"d{i}", 1, ("r",), 1) for topic in "abc" for i in range(60)])
     assert found.hindsight == (1, 2)
     assert "at half of their labels the upper bound held for 1 of 2 topics (95% are claimed)" in found.to_text()
     assert "measured here" not in stopping(labels([True] * 5), items(9)).to_text()
@@ -133,7 +132,7 @@ def test_what_the_bound_was_worth_so_far_is_counted_over_topics() -> None:
 def test_a_bound_that_held_far_too_seldom_is_not_to_be_trusted() -> None:
     flags = [False] * 20 + [True] * 20
     every = [Judgment(f"q{t}", f"d{i}", float(flag)) for t in range(5) for i, flag in enumerate(flags)]
-    pool_ = [Item(f"q{t}", f"d{i}", 1, ("r",), 1) for t in range(5) for i in range(60)]
+    pool_ = [PoolItem(f"q{t}", f"d{i}", 1, ("r",), 1) for t in range(5) for i in range(60)]
     assert (
         "0 of 5 topics (95% are claimed): fewer than chance allows, do not stop by it"
         in stopping(every, pool_).to_text()

@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Run
-from cranfield.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.kernels import Order
 from cranfield.formats import as_runs
-from cranfield.formats.judgments import Judgment
-from cranfield.kernels import Order
-from cranfield.pool.make import pool, session
-from cranfield.pool.rankings import Candidates, rankings
-from cranfield.pool.session import Session
-from cranfield.pool.simulate import simulate
-from cranfield.pool.strategies.learn import Texts, regression
-from cranfield.pool.strategy import STRATEGIES
+from cranfield.formats.label_files import Judgment
+from cranfield.pooling.pool import Session, pool, session
+from cranfield.pooling.simulation import simulate
+from cranfield.pooling.strategies.learn import DocumentTexts, regression
+from cranfield.pooling.strategy import STRATEGIES, Candidates, rankings
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ RUNS = {
     "poor": {"q": {f"n{i}": 20.0 - i for i in range(10)}},
 }
 WORDS = {"r": "growing tomatoes under glass", "n": "mending a puncture on the road"}
-TEXTS = Texts({f"{kind}{i}": WORDS[kind] for kind in "rn" for i in range(10)}, {"q": "tomatoes", "p": "glass"})
+TEXTS = DocumentTexts({f"{kind}{i}": WORDS[kind] for kind in "rn" for i in range(10)}, {"q": "tomatoes", "p": "glass"})
 RUN = st.dictionaries(st.sampled_from(list(TEXTS.documents)), st.integers(0, 5).map(float), min_size=1)
 ANY_RUNS = st.lists(RUN, min_size=1, max_size=4)
 
@@ -200,7 +198,7 @@ def test_effect_counts_what_a_label_adds_to_average_precision_against_enumeratio
     picker: Any = STRATEGIES.named("effect").start(given, np.random.default_rng(0))
     for document in ("a", "b"):
         picker.know(given.number[document], document == "a")
-    picker.belief[~picker.known] = 0.0
+    picker.belief[~picker.labelled] = 0.0
 
     def precisions(ranked: list[int], labels: set[str]) -> float:
         hits = np.array([given.documents[i] in labels for i in ranked])
@@ -269,7 +267,7 @@ def test_documents_are_drawn_as_often_as_their_probability_says(name: str) -> No
     chances = chosen.chances(given, 0)
     drawn = np.zeros(len(given))
     for seed in range(4000):
-        drawn[chosen.drawn(given, np.random.default_rng(seed))] += 1  # type: ignore[attr-defined]
+        drawn[chosen.draw(given, np.random.default_rng(seed))] += 1  # type: ignore[attr-defined]
     tolerance = 4 * np.sqrt(np.maximum(chances * (1 - chances), 1e-9) / 4000)
     assert (np.abs(drawn / 4000 - chances) <= tolerance + 1e-12).all()
 

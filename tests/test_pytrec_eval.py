@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.base.errors import CranfieldError
 from cranfield.compat import pytrec_eval as ours
-from cranfield.errors import CranfieldError
 from hypotheses import examples
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 import cranfield
-from cranfield.collection import Queries, Topic
-from cranfield.columns import width
-from cranfield.errors import DataError
-from cranfield.formats.topics import table_of_topics
-from cranfield.workspace.inputs import Inputs
+from cranfield.base.collection import Queries, Topic
+from cranfield.base.errors import DataError
+from cranfield.base.text_layout import width
+from cranfield.formats.topic_tables import table_of_topics
+from cranfield.inputs.inputs import Inputs
 from shell import EXAMPLES
 from shell import cranfield as shell
 
-BUNDLED = Path(cranfield.__file__).parent / "bundled" / "allotment"
+BUNDLED = Path(cranfield.__file__).parent / "collections" / "bundled" / "allotment"
 BM25, FUSION, PHRASE = (str(BUNDLED / "runs" / f"{name}.run") for name in ("bm25", "fusion", "phrase"))
 BESIDE = ("--topics-file", "topics.tsv")
 SLIPSTREAM = "effects of a wing in a slipstream"

@@ -10,16 +10,17 @@ import sys
 import numpy as np
 import pytest
 
-from cranfield import run as run_room
-from cranfield import tops as tops_room
-from cranfield.errors import CranfieldError
-from cranfield.formats import read_run
-from cranfield.formats.known import delimited, json_text
-from cranfield.formats.registry import FORMATS
-from cranfield.kernels import Order, Strings, twin
-from cranfield.kernels.table import Table
+from cranfield.base import run as run_room
+from cranfield.base import top_k as tops_room
+from cranfield.base.errors import CranfieldError
+from cranfield.base.kernels import Order, Strings, twin
+from cranfield.base.kernels.table import RowTable
+from cranfield.formats import FORMATS, read_run
+from cranfield.formats.files import delimited, json_text
 
-native = pytest.importorskip("cranfield.kernels.native", reason="the C core is not built here", exc_type=ImportError)
+native = pytest.importorskip(
+    "cranfield.base.kernels.native", reason="the C core is not built here", exc_type=ImportError
+)
 
 ODD = [
     "", " ", '"', '""', "é", "\\u00e9", "\\", "1e3", "-0", "+1", ".5", "5.", "nan", "inf", "1_000", "0x1f", "1" * 25, "1" * 400,
@@ -41,7 +42,7 @@ def rows(rng: random.Random, odd: float) -> list[list[str]]:
     return answer
 
 
-def plain(table: Table) -> list[object]:
+def plain(table: RowTable) -> list[object]:
     columns = (table.topic.tolist(), [repr(value) for value in table.value.tolist()], table.label.tolist())
     return [list(table.topics), list(table.documents), list(table.labels), *columns]
 
@@ -62,7 +63,7 @@ def quick_equals_careful(content: bytes, kind: str, name: str, quick, careful) -
     if found is None:
         return False
     expected = outcome(careful, content, kind, name)
-    assert (plain(found) if isinstance(found, Table) else (type(found), str(found))) == expected, content
+    assert (plain(found) if isinstance(found, RowTable) else (type(found), str(found))) == expected, content
     return True
 
 
@@ -93,7 +94,7 @@ def test_separated_values_are_read_alike_by_the_quick_and_the_careful_way(name, 
 def test_objects_in_lines_are_read_alike_by_the_quick_and_the_careful_way(odd, monkeypatch):
     rng, form, quick = random.Random(f"json {odd}"), FORMATS["jsonl"], 0
 
-    def careful(raw: bytes, kind: str, where: str) -> Table:
+    def careful(raw: bytes, kind: str, where: str) -> RowTable:
         with monkeypatch.context() as patched:
             patched.setattr(json_text, "quick_table", lambda *_: None)
             return form.read(raw, kind, where)
@@ -150,10 +151,10 @@ def test_the_tops_of_a_run_are_the_same_from_the_kernel_and_from_the_ranking(mon
 
         mine = found()
         with monkeypatch.context() as patched:
-            patched.setattr(run_room, "tops", twin.tops)
+            patched.setattr(run_room, "top_documents", twin.top_documents)
             assert found() == mine, content
         quick += (
-            native.tops(content, read_run(b"q Q0 d 1 1 t\n").source.layout, order, depth) is not None
+            native.top_documents(content, read_run(b"q Q0 d 1 1 t\n").source.layout, order, depth) is not None
             if isinstance(mine, list)
             else 0
         )
@@ -206,13 +207,13 @@ def test_lines_of_a_run_are_written_alike_by_both_kernels():
 
 def test_what_the_quick_way_leaves_is_told_by_the_careful_one():
     good = b"topic,document,score\nq,a,1\n"
-    csv = delimited.Csv()
+    csv = delimited.CsvFormat()
     assert csv._quick(csv._open(good, "x"), "run") is not None
     for bad in (good + b"q,b,oops\n", good + b"q,b\n", good + b'q,"b",1\n', good + b"q,b,nan\n"):
         assert csv._quick(csv._open(bad, "x"), "run") is None
 
 
 def test_a_command_loads_nothing_heavy_before_it_says_what_it_needs():
-    code = "import sys; from cranfield.cli.output import telling_where\nwith telling_where(): print('numpy' in sys.modules)"
+    code = "import sys; from cranfield.cli.output import reporting_files\nwith reporting_files(): print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -10,7 +10,7 @@ import pytest
 
 import cranfield
 from cranfield import Run
-from cranfield.errors import DataError, DuplicateError, FormatError, MeasureError
+from cranfield.base.errors import DataError, DuplicateError, FormatError, MeasureError
 from cranfield.formats import as_runs
 
 QRELS = {"q1": {"a": 1, "b": 0}, "q2": {"c": 2}}

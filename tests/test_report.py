@@ -21,23 +21,21 @@ import numpy as np
 import pytest
 
 from cranfield import compare, evaluate, report
-from cranfield.columns import in_bytes
-from cranfield.compare import Caution
-from cranfield.errors import ConventionError, DataError, MissingExtraError
-from cranfield.report.figures import CHARTS, figure
-from cranfield.report.latex import escaped
-from cranfield.report.near import lists
-from cranfield.report.reporting import report_of
-from cranfield.report.tables import board_table, comparison_table, leaderboard_table, letter
-from cranfield.report.words import summary
-from cranfield.report.write import CHART_ENDINGS, TEXT_ENDINGS, written
-from cranfield.scores import Scores
+from cranfield.base.errors import ConventionError, DataError, MissingExtraError
+from cranfield.base.text_layout import in_bytes
+from cranfield.comparison.cautions import Caution
+from cranfield.evaluation.scores import Scores
+from cranfield.reports.html import compact_lists
+from cranfield.reports.report_content import report_of
+from cranfield.reports.result_charts import CHARTS, figure
+from cranfield.reports.tables import board_table, comparison_table, leaderboard_table, letter, summary
+from cranfield.reports.writers import CHART_ENDINGS, TEXT_ENDINGS, escaped, render
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cranfield.report.reporting import Report
+    from cranfield.reports.report_content import Report
 
 ASKED = ("report", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10 AP RR@10")
 EVIL = "<b>&_|#$%{x}\\^~`*\"'[]"
@@ -173,7 +171,7 @@ def test_the_page_holds_all_that_was_promised(page: str) -> None:
 
 
 def test_ten_runs_on_250_topics_stay_under_two_megabytes(wide: Report) -> None:
-    text = written(wide, "html")
+    text = render(wide, "html")
     assert len(text) < 2_000_000
     assert text.count(b"<tr data-topic=") == 250
     assert text.count(b"<tr data-measure=") == 3 * 45
@@ -268,7 +266,7 @@ def test_queries_stand_beside_topics_and_categories_are_columns(tmp_path: Path) 
 def test_cautions_stand_below_the_leaderboard_and_beyond_five_kinds_are_folded(wide: Report) -> None:
     kinds = [Caution(f"kind-{i}", f"beware of {i} and 'q1'") for i in range(7)]
     many = replace(wide, comparison=replace(wide.comparison, cautions=[*kinds, Caution("kind-0", "beware of 0 again")]))
-    text = written(many, "html").decode()
+    text = render(many, "html").decode()
     assert text.index("Runs by nDCG@10") < text.index("beware of 0")
     shown, folded = text.split("<details><summary>2 more</summary>")
     assert "beware of 4" in shown
@@ -297,25 +295,25 @@ def test_a_report_in_python_says_where_it_was_written(tmp_path: Path) -> None:
 
 
 def test_many_pairs_are_hidden_until_asked_for_and_few_are_not(wide: Report, three: Report) -> None:
-    assert 'data-script hidden><label><input type="checkbox" id="every-pair">' in written(wide, "html").decode()
-    assert 'id="every-pair" checked>' in written(three, "html").decode()
+    assert 'data-script hidden><label><input type="checkbox" id="every-pair">' in render(wide, "html").decode()
+    assert 'id="every-pair" checked>' in render(three, "html").decode()
 
 
 def test_the_page_needs_no_extra(monkeypatch: pytest.MonkeyPatch, three: Report) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
-    assert written(three, "html").startswith(b"<!doctype html>")
+    assert render(three, "html").startswith(b"<!doctype html>")
     with pytest.raises(MissingExtraError):
-        written(three, "svg", "ranks")
+        render(three, "svg", "ranks")
 
 
 def test_of_thousands_of_pairs_those_with_the_reference_are_listed() -> None:
     values = np.random.default_rng(8).random((5, 46))
     report = report_of(compare(scored(values), tests="t"))
     assert (len(report.pairs), len(report.listed)) == (1035, 45)
-    page = written(report, "html").decode()
+    page = render(report, "html").decode()
     assert page.count("<tr data-measure=") == 45
     assert f"Of 1,035 pairs, the 45 with {report.reference}" in page
-    assert len(written(report, "csv").splitlines()) == 1036
+    assert len(render(report, "csv").splitlines()) == 1036
 
 
 # what it says
@@ -343,7 +341,7 @@ def test_where_lower_is_better_the_lowest_leads() -> None:
     assert "fast has the lowest (lower is better) mean" in summary(report)[1]
     assert leaderboard_table(report).rows[0][2].best
     chart = figure(report, "differences")
-    assert chart["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast better"]
+    assert chart.vega_lite()["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast better"]
 
 
 def test_raised_letters_name_the_systems_that_are_beaten(three: Report) -> None:
@@ -385,11 +383,7 @@ def test_a_baseline_is_the_reference() -> None:
     report = report_of(compare(scored(values, list("abcd")), tests="t", baselines="c"))
     assert report.reference == "c"
     assert report.shown_pair()[0] == "c"
-    assert {row[0] for row in figure(report, "intervals")["layer"][2]["encoding"]["y"]["scale"]["domain"]} == {
-        "a",
-        "b",
-        "d",
-    }
+    assert set(figure(report, "intervals").y.domain) == {"a", "b", "d"}
     with pytest.raises(DataError, match="no system 'x'; there are"):
         report.shown_pair("x", "c")
 
@@ -400,7 +394,7 @@ def test_runs_of_one_system_are_one_system() -> None:
     report = report_of(compare(scores, groups=["new=new.*", "other=other.*"]))
     assert sorted(report.systems) == ["new", "old", "other"]
     assert report.mean("new", "AP") == pytest.approx(values[:, 1:3].mean())
-    assert '<th scope="row" class="n">group new</th>' in written(report, "html").decode()
+    assert '<th scope="row" class="n">group new</th>' in render(report, "html").decode()
     assert {key["one"] for key in comparison_table(report).keys} <= {"new", "old", "other"}
     assert any("one by one" in note for note in board_table(report, "AP").notes)
 
@@ -411,7 +405,7 @@ def test_equal_runs_get_no_verdict_and_a_reason() -> None:
     row = comparison_table(report).rows[0]
     assert row[11].text not in ("▲ other better", "▼ one better")
     for ending in TEXT_ENDINGS:
-        assert written(report, ending)
+        assert render(report, ending)
 
 
 def test_one_topic_and_undefined_values_are_reported_not_hidden() -> None:
@@ -421,8 +415,8 @@ def test_one_topic_and_undefined_values_are_reported_not_hidden() -> None:
     gap = report_of(compare(scored(some, ["a", "b"])))
     for each in (one, gap):
         for ending in TEXT_ENDINGS:
-            assert b"nan" not in written(each, ending).lower().replace(b"nano", b"")
-    assert "–" in written(gap, "html").decode()
+            assert b"nan" not in render(each, ending).lower().replace(b"nano", b"")
+    assert "–" in render(gap, "html").decode()
 
 
 def test_the_leaderboard_shows_rank_intervals_and_tiers(three: Report) -> None:
@@ -462,7 +456,7 @@ def test_the_printed_command_makes_the_file_again(tmp_path: Path) -> None:
 def test_markdown_tables_are_tables_whatever_the_names() -> None:
     values = np.random.default_rng(6).random((7, 2))
     report = report_of(compare(scored(values, [EVIL, "b|c"]), tests="t"), title=EVIL)
-    lines = written(report, "md").decode().splitlines()
+    lines = render(report, "md").decode().splitlines()
     tables = [line for line in lines if line.startswith("|")]
     assert len(tables) > 5
     widths = {len(re.findall(r"(?<!\\)\|", line)) for line in tables}
@@ -491,7 +485,7 @@ def tex_problems(text: str) -> list[str]:
 
 
 def test_latex_has_booktabs_marks_and_the_best_in_bold(three: Report) -> None:
-    text = written(three, "tex").decode()
+    text = render(three, "tex").decode()
     assert tex_problems(text) == []
     for word in (r"\toprule", r"\midrule", r"\bottomrule", r"\textbf{0.6495}$^{\mathrm{bc}}$", r"$^{\mathrm{*}}$"):
         assert word in text
@@ -500,9 +494,9 @@ def test_latex_has_booktabs_marks_and_the_best_in_bold(three: Report) -> None:
 def test_latex_is_sound_whatever_the_names(wide: Report) -> None:
     values = np.random.default_rng(6).random((7, 2))
     report = report_of(compare(scored(values, [EVIL, "[b] {c"]), tests="t"), title=f"{EVIL}\nnext")
-    assert tex_problems(written(report, "tex").decode()) == []
-    assert tex_problems(written(wide, "tex").decode()) == []
-    assert "Of 135 pairs, the 27 with" in written(wide, "tex").decode()
+    assert tex_problems(render(report, "tex").decode()) == []
+    assert tex_problems(render(wide, "tex").decode()) == []
+    assert "Of 135 pairs, the 27 with" in render(wide, "tex").decode()
     assert escaped("a_b & 5 % of $x^2 {#} ~\\") == (
         r"a\_b \& 5 \% of \$x\textasciicircum{}2 \{\#\} \textasciitilde{}\textbackslash{}"
     )
@@ -523,7 +517,7 @@ def odd() -> Scores:
 
 def test_means_alone_have_letters_against_the_baselines(odd: Scores) -> None:
     report = report_of(compare(odd, baselines=[ODD[1]], tests="t"))
-    text = written(report, "tex", latex="means").decode()
+    text = render(report, "tex", latex="means").decode()
     assert text.count(r"\begin{table}") == 1
     assert "tab:pairs" not in text
     rows = {line.split(" & ")[1]: line for line in text.splitlines() if line.endswith(r"\\")}
@@ -537,14 +531,14 @@ def test_means_alone_have_letters_against_the_baselines(odd: Scores) -> None:
 
 def test_pairs_alone_name_the_one_baseline_once(odd: Scores) -> None:
     report = report_of(compare(odd, baselines=[ODD[1]], tests="t"))
-    text = written(report, "tex", latex="pairs").decode()
+    text = render(report, "tex", latex="pairs").decode()
     assert "tab:runs" not in text
     assert r"One is [b] \{c throughout." in text
     assert "measure & other & difference" in text
-    both = written(report, "tex").decode()
+    both = render(report, "tex").decode()
     assert text.partition("\\begin")[2] in both
     with pytest.raises(ConventionError, match="latex must be one of means, pairs, both"):
-        written(report, "tex", latex="all")
+        render(report, "tex", latex="all")
 
 
 def test_the_command_writes_the_part_asked_for(tmp_path: Path) -> None:
@@ -579,10 +573,10 @@ def test_latex_compiles_with_pdflatex(tmp_path: Path, wide: Report, odd: Scores)
     against = report_of(compare(odd, baselines=ODD[:2], tests="t"), title=f"{EVIL}\n検")
     every = [chr(code) for code in (*range(32, 127), *range(0xA1, 0x250), *range(0x370, 0x400), 0x691C, 0x1F642)]
     parts = {
-        "a": written(against, "tex"),
-        "b": written(wide, "tex"),
-        "c": written(against, "tex", latex="means"),
-        "d": written(report_of(compare(odd, tests="t")), "tex", latex="pairs"),
+        "a": render(against, "tex"),
+        "b": render(wide, "tex"),
+        "c": render(against, "tex", latex="means"),
+        "d": render(report_of(compare(odd, tests="t")), "tex", latex="pairs"),
         "e": r"\par ".join(escaped("".join(every[i : i + 9])) for i in range(0, len(every), 9)).encode(),
     }
     for name, data in parts.items():
@@ -601,11 +595,11 @@ def test_json_holds_everything_and_csv_a_row_a_pair(three: Report) -> None:
     def refuse(name: str) -> None:
         raise AssertionError(name)
 
-    found = json.loads(written(three, "json"), parse_constant=refuse)
+    found = json.loads(render(three, "json"), parse_constant=refuse)
     assert found["summary"] == summary(three)
     assert len(found["comparison"]["pairs"]) == 3
     assert [row["run"] for row in found["leaderboards"]["AP"]["rows"]] == ["good", "poor", "fair"]
-    rows = list(csv.DictReader(io.StringIO(written(three, "csv").decode())))
+    rows = list(csv.DictReader(io.StringIO(render(three, "csv").decode())))
     assert len(rows) == 3
     assert {"measure", "one", "other", "p"} <= set(rows[0])
 
@@ -688,9 +682,9 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(
 
 def test_endings_and_charts_fit_together(three: Report) -> None:
     with pytest.raises(ConventionError, match="a report is written as .html, .md, .tex, .json, .csv, .svg"):
-        written(three, "doc")
+        render(three, "doc")
     with pytest.raises(ConventionError, match="go together, found .svg"):
-        written(three, "svg")
+        render(three, "svg")
     with pytest.raises(ConventionError, match="chart must be one of differences"):
         figure(three, "pie")
     with pytest.raises(DataError, match="no measure 'RR'"):
@@ -719,7 +713,7 @@ def test_a_document_below_the_top_of_the_other_run_has_its_rank_and_only_one_not
     deep = {"q": {f"d{i:02}": -float(i) for i in range(40)}}
     turned = {"q": {"d37": 2.0, "only": 1.0, "d00": 0.5}}
     scores = evaluate(qrels, {"deep": deep, "turned": turned}, "AP")
-    found = lists(report_of(compare(scores)))
+    found = compact_lists(report_of(compare(scores)))
     assert found is not None
     ids = {name: str(number) for number, name in enumerate(found["ids"])}
     deeper = dict(zip(found["runs"], found["deeper"], strict=True))

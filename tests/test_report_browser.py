@@ -15,11 +15,10 @@ import pytest
 import cranfield as bundled
 from browsers import EVIL
 from cranfield import compare
-from cranfield.report.figures import figure
-from cranfield.report.reporting import Report
-from cranfield.report.svg import legend, svg
-from cranfield.report.write import written
-from cranfield.scores import Scores
+from cranfield.evaluation.scores import Scores
+from cranfield.reports.report_content import Report
+from cranfield.reports.result_charts import figure
+from cranfield.reports.writers import render
 from shell import cranfield
 
 
@@ -49,7 +48,7 @@ def odd() -> Report:
 @pytest.fixture(scope="module")
 def odd_page(odd: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("odd") / "report.html"
-    target.write_bytes(written(odd, "html"))
+    target.write_bytes(render(odd, "html"))
     return target
 
 
@@ -132,8 +131,8 @@ def test_the_script_draws_what_python_draws(browser: Any, odd: Report, odd_page:
             said = f"{odd.sentence(pair)}."
             assert opened.page.locator("#sentence").inner_text() == said
             for name in ("differences", "scatter"):
-                spec = figure(odd, name, measure, one, other)
-                difference = opened.page.evaluate(same, [name, svg(spec, name, said) + legend(spec)])
+                chart = figure(odd, name, measure, one, other)
+                difference = opened.page.evaluate(same, [name, chart.svg(name, said) + chart.legend()])
                 assert difference == "", name
 
 
@@ -242,7 +241,7 @@ def test_paper_is_white_and_has_no_controls(browser: Any, small: Path) -> None:
         assert opened.page.pdf().startswith(b"%PDF")
 
 
-RUNS = Path(bundled.__file__).parent / "bundled" / "allotment" / "runs"
+RUNS = Path(bundled.__file__).parent / "collections" / "bundled" / "allotment" / "runs"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from cranfield import correlate, evaluate, reproduce
-from cranfield.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError
 from shell import EXAMPLES, cranfield
 
 MEANS = {"original", "reproduced", "improvement", "reproduced improvement"}

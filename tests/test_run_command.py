@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import cranfield
 import engines
-from cranfield.collection import Document, Qrels, Topic
-from cranfield.errors import DataError
-from cranfield.formats.folder import BUNDLED, write_collection
+from cranfield.base.collection import Document, Qrels, Topic
+from cranfield.base.errors import DataError
+from cranfield.base.kernels import Order
+from cranfield.formats.collection_folder import BUNDLED, write_collection
 from cranfield.formats.run_stats import VERSION, RunStats, read_run_stats, stats_path, write_run_stats
-from cranfield.kernels import Order
-from cranfield.systems.order import falling, falls
+from cranfield.retrieval.produce_run import falling, falls
 from engines import serving
 from shell import cranfield as shell
 
@@ -257,7 +257,7 @@ def test_a_command_answers_all_topics_at_once(folder):
         (("run", "papers"), 2, "give --system SPEC"),
         (("run", "papers", "--system", "sqlite"), 2, "give -o RUN"),
         (("run", "nothing", "--system", "sqlite", "-o", "x.run"), 3, "nothing: no such folder"),
-        (("run", "papers", "--system", "sqlite", "-o", "x.run", "-k", "0"), 2, "k must be 1 or more"),
+        (("run", "papers", "--system", "sqlite", "-o", "x.run", "-k", "0"), 2, "--depth must be 1 or more"),
         (("run", "papers", "--system", "sqlite", "-o", "x.run", "--clients", "0"), 2, "clients must be 1 or more"),
         (("run", "papers", "--system", "sqlite", "-o", "no/x.run"), 3, "no/x.run"),
         (("run", "papers", "--system", "sqlite", "-o", "x.run", "--price-per-hour", "-1"), 2, "must be 0 or more"),

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Conventions, Scores, evaluate, measure
-from cranfield.columns import aligned, listed, width
-from cranfield.errors import DataError, MissingExtraError
-from cranfield.scores import conventions_in_words, nearest_preset
+from cranfield.base.errors import DataError, MissingExtraError
+from cranfield.base.text_layout import aligned, listed, width
+from cranfield.evaluation.scores import conventions_in_words, nearest_preset
 
 QRELS = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1, "d": 1}, "q3": {"e": 0, "f": 1}}
 FIRST = {"q1": {"a": 3, "b": 2, "c": 1}, "q2": {"d": 3, "x": 2, "a": 1}, "q3": {"e": 2, "f": 1}}

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import evaluate, pool, read_collection, read_qrels
-from cranfield.answer import BEGINS_FORMULA
-from cranfield.errors import BadLineError, DataError, FormatError
-from cranfield.formats.judgments import read_judgments
-from cranfield.formats.pools import read_pool
-from cranfield.formats.sheets import LONGEST, Texts, graded, guarded, read_sheet, sheet_lines
+from cranfield.base.errors import BadLineError, DataError, FormatError
+from cranfield.base.results import BEGINS_FORMULA
+from cranfield.formats.label_files import read_judgments
+from cranfield.formats.pool_files import LONGEST, SheetTexts, graded, guarded, read_pool, read_sheet, sheet_lines
 from hypotheses import examples
 from shell import EXAMPLES, cranfield
 
@@ -56,7 +55,7 @@ def filled(raw: bytes, grades: list[str], delimiter: str = ",", encoding: str = 
     return file.getvalue().encode(encoding)
 
 
-def sheet(documents: list[str], texts: Texts | None = None) -> bytes:
+def sheet(documents: list[str], texts: SheetTexts | None = None) -> bytes:
     return b"".join(sheet_lines([("q1", document, "") for document in documents], texts))
 
 
@@ -64,7 +63,7 @@ def sheet(documents: list[str], texts: Texts | None = None) -> bytes:
 
 
 def test_a_sheet_has_a_byte_order_mark_a_header_and_a_row_a_document():
-    raw = sheet(["d1"], Texts({"q1": "when to sow"}, {"d1": ("Sowing", "In\nspring.")}))
+    raw = sheet(["d1"], SheetTexts({"q1": "when to sow"}, {"d1": ("Sowing", "In\nspring.")}))
     assert raw.startswith(b"\xef\xbb\xbftopic,query,document,title,text,grade,note\r\n")
     assert cells(raw)[1] == ["q1", "when to sow", "d1", "Sowing", "In spring.", "", ""]
     assert cells(sheet(["d1"])) == [["topic", "document", "grade", "note"], ["q1", "d1", "", ""]]
@@ -72,7 +71,7 @@ def test_a_sheet_has_a_byte_order_mark_a_header_and_a_row_a_document():
 
 def test_no_cell_is_a_formula_and_long_texts_are_cut_between_words():
     evil = '=HYPERLINK("http://x")'
-    raw = sheet([evil], Texts({"q1": evil}, {evil: (evil, "word " * 5000)}))
+    raw = sheet([evil], SheetTexts({"q1": evil}, {evil: (evil, "word " * 5000)}))
     for cell in cells(raw)[1]:
         assert not cell.startswith(BEGINS_FORMULA)
     text = cells(raw)[1][4]

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import cranfield as library
 from cranfield import Evaluator, evaluate
-from cranfield.check import check
-from cranfield.collection import Document, Qrels, Topic
+from cranfield.base.collection import Document, Qrels, Topic
+from cranfield.base.errors import DataError, DataWarning, UnjudgedWarning
+from cranfield.collections.check import check
 from cranfield.compat import pytrec_eval
-from cranfield.doubts import FEW, Meeting
-from cranfield.errors import DataWarning, UnjudgedWarning
-from cranfield.formats.folder import write_collection
-from cranfield.orders import Loose, tied
+from cranfield.evaluation.sanity_checks import FEW, IdOverlap
+from cranfield.evaluation.tie_orders import DecisiveTies, extreme_order
+from cranfield.formats.collection_folder import write_collection
 from hypotheses import examples
 from shell import cranfield
 
@@ -131,8 +131,8 @@ def test_the_threshold_is_one_in_a_hundred_of_what_could_be_found():
     judged = Evaluator({"q": {f"d{i}": 1 for i in range(1000)}}, "AP")
     for found, apart in ((0, True), (9, True), (10, False)):
         run = library.Run({"q": {**{f"d{i}": 2 for i in range(found)}, **{f"x{i}": 1 for i in range(1000)}}})
-        met = Meeting.of(run.hits(judged.qrels.index, judged.conventions.order), judged.judgments)
-        assert met.ids_apart is apart is (found < FEW * met.knowable)
+        met = IdOverlap.of(run.hits(judged.qrels.index, judged.conventions.order), judged.judgments)
+        assert met.ids_apart is apart is (found < FEW * met.judgeable)
 
 
 def test_check_says_the_same_of_ids_and_topics(files):
@@ -193,7 +193,7 @@ def test_the_ends_of_a_mean_over_ties_against_bounds(seed):
         evaluator = Evaluator(qrels, measure, warn=False)
         opened = evaluator.open(run)[0]
         values = evaluator.evaluate(opened).values[0]
-        moved = evaluator._swing(evaluator.hits(opened), values)
+        moved = evaluator._tie_range(evaluator.hits(opened), values)
         found = library.bounds(qrels, run, measure, over="ties")
         low, high = (0, 0) if moved is None else moved[:, 0]
         assert np.allclose(values[0] + low, found.low[0, 0])
@@ -202,12 +202,12 @@ def test_the_ends_of_a_mean_over_ties_against_bounds(seed):
 
 def test_ties_without_anything_to_choose_are_not_loose():
     hits = lambda run: Evaluator({"q": {"a": 1, "b": 1, "c": 0}}, "AP").hits(run)  # noqa: E731
-    assert len(Loose.of(hits({"q": {"a": 2, "b": 2, "c": 1}})).topic) == 0  # two alike
-    assert len(Loose.of(hits({"q": {"a": 3, "c": 2, "x": 2}})).topic) == 0  # nothing relevant
-    assert Loose.of(hits({"q": {"a": 3, "b": 2, "c": 2}})).first.tolist() == [2]
+    assert len(DecisiveTies.of(hits({"q": {"a": 2, "b": 2, "c": 1}})).topic) == 0  # two alike
+    assert len(DecisiveTies.of(hits({"q": {"a": 3, "c": 2, "x": 2}})).topic) == 0  # nothing relevant
+    assert DecisiveTies.of(hits({"q": {"a": 3, "b": 2, "c": 2}})).first.tolist() == [2]
     moved = hits({"q": {"a": 2, "c": 2, "x": 2}})
-    assert [tied(moved, best).rank.tolist() for best in (True, False)] == [[1, 2], [2, 3]]
-    assert [tied(moved, best).grade.tolist() for best in (True, False)] == [[1, 0], [0, 1]]
+    assert [extreme_order(moved, best).rank.tolist() for best in (True, False)] == [[1, 2], [2, 3]]
+    assert [extreme_order(moved, best).grade.tolist() for best in (True, False)] == [[1, 0], [0, 1]]
 
 
 # grades
@@ -229,7 +229,7 @@ def test_ties_without_anything_to_choose_are_not_loose():
 def test_grades_above_the_maximum_of_a_measure_are_told(files, measure, heard):
     answer = said(files, "eval", "good.run", "-m", measure)
     assert len(warned(answer)) == heard
-    assert all("grades above a measure's maximum" in line and "say max=2" in line for line in warned(answer))
+    assert all("grades above a measure's maximum" in line and "set max=2" in line for line in warned(answer))
 
 
 def test_err_refuses_grades_above_its_maximum(files):
@@ -367,7 +367,7 @@ def test_ids_and_topics_of_real_runs_are_not_doubted(shared, qrels, runs):
     paths = sorted(shared.glob(runs))
     assert paths
     for path in paths:
-        assert evaluator.misfits(evaluator.open(path)[0]) == []
+        assert evaluator.id_mismatches(evaluator.open(path)[0]) == []
 
 
 def test_ties_that_decide_among_the_runs_of_trec_covid(shared):
@@ -377,7 +377,7 @@ def test_ties_that_decide_among_the_runs_of_trec_covid(shared):
     assert re.match(r"PRF, sab20.3.rocchio: tied documents can move a mean: mean RR@10 lies", moved)
     assert swapped.startswith("UIowaS_Rd3MLReRank, sab20.3.rocchio: tied documents can swap runs")
     assert digits.startswith(
-        "UIowaS_Rd3MLReRank: digits beyond single precision decide: mean RR@10 0.8979, else 0.9021"
+        "UIowaS_Rd3MLReRank: digits beyond single precision decide: mean RR@10 0.8979, otherwise 0.9021"
     )
 
 
@@ -446,7 +446,7 @@ def test_a_run_in_place_of_judgments_is_an_error_that_says_the_order(call):
         ([SCORED, SCORED], GRADED),
         ([library.Run(SCORED)], GRADED),
     ):
-        with pytest.raises(library.errors.DataError, match="the judgments come first, as in evaluate"):
+        with pytest.raises(DataError, match="the judgments come first, as in evaluate"):
             call(qrels, run, *options)
 
 
@@ -551,12 +551,12 @@ def test_digits_beyond_single_precision_are_told_with_the_mean_of_trec_eval_9():
     run = {"q": {"a": 1.00000001, "b": 1.0}}
     [line] = heard(evaluate, qrels, run, "AP")
     tied = evaluate(qrels, run, "AP", conventions="trec_eval-9", warn=False).mean()
-    assert f"mean AP 1.0000, else {tied:.4f} (1 topic). trec_eval 9 ties them: --as trec_eval-9" in line
+    assert f"mean AP 1.0000, otherwise {tied:.4f} (1 topic). trec_eval 9 ties them: --as trec_eval-9" in line
     told = library.explain(qrels, run, "AP", "q")
     assert f"digits beyond single precision decide: the score would be {tied:.4f} in trec_eval 9" in str(told.notes())
     assert "single" not in str(library.explain(qrels, run, "AP", "q", conventions="trec_eval-9").notes())
     none = {"q": {"a": 1.00000001, "b": 1.0, "c": 1.0}}
-    assert "mean RR@1 1.0000, else 0.0000 (1 topic)" in heard(evaluate, qrels, none, "RR@1")[-1]
+    assert "mean RR@1 1.0000, otherwise 0.0000 (1 topic)" in heard(evaluate, qrels, none, "RR@1")[-1]
     for quiet in ({"conventions": "trec_eval-9"}, {"scores": "single"}, {"ties": "input-order"}, {"warn": False}):
         assert [each for each in heard(evaluate, qrels, run, "AP", **quiet) if "single" in each] == []
     assert heard(evaluate, qrels, {"q": {"b": 1.00000001, "a": 1.0}}, "AP") == []  # ties would not change it
@@ -585,4 +585,4 @@ def test_real_runs_are_neither_swapped_nor_upside_down_nor_too_little_judged(sha
     evaluator = Evaluator(shared / qrels, "AP", duplicates="first", lenient=True)
     for path in sorted(shared.glob(runs)):
         run = evaluator.open(path)[0]
-        assert evaluator._doubts(run, *evaluator._joined(run, 1, evaluator.conventions)) == []
+        assert evaluator._run_findings(run, *evaluator._match(run, 1, evaluator.conventions)) == []

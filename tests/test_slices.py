@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cranfield import evaluate, slices
-from cranfield.errors import BadLineError, DataError
-from cranfield.slices import categories
+from cranfield.base.errors import BadLineError, DataError
+from cranfield.evaluation.slices import categories
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def test_topics_without_a_category_and_categories_without_a_topic_are_reported()
     assert found.uncategorised == ["q2", "q3"]
     assert found.unknown == ["q7"]
     assert found.notes() == [
-        "no length is known of 2 topics ('q2', 'q3'); the slice (none) holds them",
-        "the topics file names topic 'q7' that no judgment is for; they are passed over",
+        "2 topics ('q2', 'q3') without length: see the slice (none)",
+        "the topics file names topic 'q7' without judgments, which are ignored",
     ]
 
 

@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import cranfield as library
-from cranfield.errors import ConventionError, DataError
-from cranfield.scores import Scores
-from cranfield.stability import PARTS, stability
-from cranfield.stats.generalisability import g_study
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.comparison.stability import PARTS, stability
+from cranfield.evaluation.scores import Scores
+from cranfield.stats.reliability import g_study
 from shell import EXAMPLES, cranfield
 
 QRELS, BM25, DENSE = EXAMPLES / "qrels.txt", EXAMPLES / "bm25.run", EXAMPLES / "dense.run"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield import bundled
-from cranfield.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.collections import bundled
 from cranfield.formats import read_qrels
 from cranfield.stats.agreement import (
     AC2,
@@ -37,7 +37,7 @@ from cranfield.stats.agreement import (
     with_oneself,
     without_each,
 )
-from cranfield.stats.clustered import jackknife
+from cranfield.stats.jackknife import jackknife
 from hypotheses import examples
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks are not installed with the package

@@ -12,8 +12,8 @@ import scipy.stats
 from cranfield.stats import bootstrap
 from cranfield.stats.bayes import posterior_means
 from cranfield.stats.bootstrap import quantiles, resample_counts
-from cranfield.stats.test import Question
-from cranfield.stats.testing import TESTS
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import SignificanceSettings
 
 MANY = 40_000
 
@@ -94,7 +94,7 @@ def test_quantiles_of_rows_against_numpy():
 def test_how_many_rows_are_worked_on_at_once_changes_nothing(name, monkeypatch):
     d = seeded(4).normal(0.2, 1, (12, 15))
     together = TESTS[name].many(0 * d, d, resamples=300, rng=seeded())
-    monkeypatch.setattr("cranfield.stats.test.KEPT", 1000)
+    monkeypatch.setattr("cranfield.stats.two_sample_test.KEPT", 1000)
     apart = TESTS[name].many(0 * d, d, resamples=300, rng=seeded())
     for one, other in zip(together, apart, strict=True):
         assert (one.p, one.low, one.high) == pytest.approx((other.p, other.low, other.high), nan_ok=True)
@@ -143,18 +143,20 @@ def test_bootstraps_of_one_question_draw_once_and_say_what_each_says_alone(monke
     drawn = []
     draw = bootstrap.resample_counts
     monkeypatch.setattr(bootstrap, "resample_counts", lambda *given: drawn.append(1) or draw(*given))
-    monkeypatch.setattr("cranfield.stats.test.KEPT", 5000)
+    monkeypatch.setattr("cranfield.stats.two_sample_test.KEPT", 5000)
     b = seeded(4).normal(0.2, 1, (12, 15))
-    question = Question("two-sided", 0.95, 1000, seeded())
+    question = SignificanceSettings("two-sided", 0.95, 1000, seeded())
     names = ("bootstrap", "bootstrap-bca", "bootstrap-t")
     together = [TESTS[name].outcomes(0 * b, b, question.asked_again()) for name in names]
     assert len(drawn) == 1
-    assert together == [TESTS[name].outcomes(0 * b, b, Question("two-sided", 0.95, 1000, seeded())) for name in names]
+    assert together == [
+        TESTS[name].outcomes(0 * b, b, SignificanceSettings("two-sided", 0.95, 1000, seeded())) for name in names
+    ]
 
 
 def test_a_source_of_chance_goes_on_where_the_draws_end():
     a, b, rng, other = np.zeros((3, 9)), seeded(1).random((3, 9)), seeded(), seeded()
-    question = Question("two-sided", 0.95, 500, rng)
+    question = SignificanceSettings("two-sided", 0.95, 500, rng)
     TESTS["bootstrap"].outcomes(a, b, question.asked_again())
     TESTS["bootstrap"].outcomes(a, b, question)
     list(resample_counts(9, 500, other))

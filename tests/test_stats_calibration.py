@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy.special import stdtr
 
-from cranfield.stats.arms import Column, Effect, difference, level, linear_ratio, log_ratio
-from cranfield.stats.counted import Counted, bootstrap, mann_whitney, quantile, superiority
+from cranfield.stats.arms import ArmEffect, MetricColumn, difference, level, linear_ratio, log_ratio
 from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference, proportion
-from cranfield.stats.sequential import FIXED, Looks, Sequence, bounds
+from cranfield.stats.sequential import FIXED, GroupSequentialRule, Sequence, bounds
+from cranfield.stats.unit_effects import DistinctRows, bootstrap, mann_whitney, quantile, superiority
 from simulated import CLICKS, RATE, Arm, arm, arrivals, days
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 LOT = 500  # experiments at a time
 LIFT = 0.1
 PER_UNIT = (1 + RATE) * CLICKS  # clicks
-RATIO = Column("clicks", "searches")
-BEFORE = Column("clicks_before", "searches_before")
+RATIO = MetricColumn("clicks", "searches")
+BEFORE = MetricColumn("clicks_before", "searches_before")
 
 quick = pytest.param(1_000, 400, id="quick")
 full = pytest.param(10_000, 1_000, id="full", marks=pytest.mark.slow)
@@ -38,7 +38,7 @@ def moments(one: Arm) -> Moments:
     return Moments.of(**one._asdict())
 
 
-def effects(a: Arm, b: Arm) -> dict[str, tuple[Effect, float]]:
+def effects(a: Arm, b: Arm) -> dict[str, tuple[ArmEffect, float]]:
     """Each effect of many experiments at once, and by how much clicks per search or unit move it: what is true at a lift."""
     one, other = moments(a), moments(b)
     pooled = one + other
@@ -48,7 +48,7 @@ def effects(a: Arm, b: Arm) -> dict[str, tuple[Effect, float]]:
         "mean, CUPED": [level(each, "clicks", ["clicks_before"], pooled) for each in (one, other)],
         "ratio, CUPED": [level(each, RATIO, [BEFORE], pooled) for each in (one, other)],
     }
-    found: dict[str, tuple[Effect, float]] = {
+    found: dict[str, tuple[ArmEffect, float]] = {
         name: (difference(*pair), CLICKS if "ratio" in name else PER_UNIT) for name, pair in levels.items()
     }
     found["log ratio"] = log_ratio(*levels["ratio"]), 1.0
@@ -137,7 +137,7 @@ def test_ranks_cry_wolf_in_one_of_twenty(replicates, units):
     alarms = np.zeros(2)
     for a, b in lots(replicates, units, 0.0, seed=5):
         for one, other in zip(a.clicks, b.clicks, strict=True):
-            samples = Counted.of(one), Counted.of(other)
+            samples = DistinctRows.of(one), DistinctRows.of(other)
             alarms += [mann_whitney(*samples) < 0.05, float(superiority(*samples).p()) < 0.05]
     reach = 0.007 if units == 1_000 else sure(0.05, replicates)
     assert alarms / replicates == pytest.approx([0.05, 0.05], abs=reach)
@@ -156,12 +156,12 @@ def test_the_bootstrap_of_units_cries_wolf_in_one_of_twenty_and_holds_what_is_tr
         for a, b in lots(replicates, units, lift, seed=7, lot=200):
             for i in range(200):
                 if kind == "ratio":
-                    rows = [Counted.of(np.column_stack([each.clicks[i], each.searches[i]])) for each in (a, b)]
+                    rows = [DistinctRows.of(np.column_stack([each.clicks[i], each.searches[i]])) for each in (a, b)]
                     found = bootstrap(*rows, lambda mean: mean[:, 0] / mean[:, 1], rng, 400)
                     truth = lift * CLICKS
                 else:
                     q = 0.5 if kind == "median" else 0.9
-                    times = [Counted.of(scale * rng.exponential(1.0, units)) for scale in (1.0, 1.0 + lift)]
+                    times = [DistinctRows.of(scale * rng.exponential(1.0, units)) for scale in (1.0, 1.0 + lift)]
                     found, truth = quantile(*times, q, rng, 400), -lift * math.log(1 - q)
                 low, high = found.interval(0.95)
                 wrong[int(lift > 0)] += not low <= truth <= high
@@ -271,6 +271,6 @@ def test_repeated_intervals_hold_at_all_looks_together():
     groups = rng.normal(0.3, 1, (20_000, 5, 20))
     sums = np.cumsum(groups.sum(axis=2), axis=1)
     n = np.arange(20, 101, 20)
-    limit = np.array([Looks(shares[: k + 1]).critical(0.025) for k in range(5)])
+    limit = np.array([GroupSequentialRule(shares[: k + 1]).critical(0.025) for k in range(5)])
     held = (np.abs(sums / n - 0.3) <= limit / np.sqrt(n)).all(axis=1).mean()
     assert held == pytest.approx(0.95, abs=0.006)

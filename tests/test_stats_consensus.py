@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.stats.consensus.method import METHODS, OPEN, TIES, Verdict
-from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, Preferences
-from cranfield.stats.labels import Labels
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.stats.consensus.method import METHODS, OPEN, TIES, ConsensusLabels
+from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, PairwisePreferences
+from cranfield.stats.ratings import Labels
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EVERY = list(METHODS)
 
 
-def decided(name: str, labels: Labels, **how: Any) -> Verdict:
+def decided(name: str, labels: Labels, **how: Any) -> ConsensusLabels:
     """A method's verdict; what needs gold knows the first item's label."""
     method = METHODS.named(name)
     gold = {labels.items[0]: labels.scale.names[int(labels.label[0])]} if method.needs_gold else None
@@ -279,16 +279,16 @@ WINS = [("a", "b")] * 3 + [("b", "a")] + [("b", "c")] * 2 + [("c", "b")]
 @pytest.mark.parametrize("name", METHODS_OF_PREFERENCES)
 def test_names_and_order_of_preferences_do_not_matter(name):
     method = METHODS_OF_PREFERENCES.named(name)
-    one = method.strengths(Preferences.of(WINS, [("a", "c")]))
+    one = method.strengths(PairwisePreferences.of(WINS, [("a", "c")]))
     new = {"a": "z", "b": "x", "c": "y"}
-    other = method.strengths(Preferences.of([(new[w], new[v]) for w, v in reversed(WINS)], [("y", "z")]))
+    other = method.strengths(PairwisePreferences.of([(new[w], new[v]) for w, v in reversed(WINS)], [("y", "z")]))
     strength = dict(zip(other.items, other.strength, strict=True))
     assert [strength[new[item]] for item in one.items] == pytest.approx(one.strength, abs=1e-7)
 
 
 @pytest.mark.parametrize("name", [*METHODS_OF_PREFERENCES, "bradley-terry(prior=0)"])
 def test_who_wins_more_of_the_same_comparisons_is_stronger(name):
-    found = METHODS_OF_PREFERENCES.named(name).strengths(Preferences.of(WINS, [("a", "c")]))
+    found = METHODS_OF_PREFERENCES.named(name).strengths(PairwisePreferences.of(WINS, [("a", "c")]))
     assert list(np.argsort(-found.strength)) == [0, 1, 2]
     assert found.converged
     assert found.components == [("a", "b", "c")]
@@ -302,7 +302,7 @@ def test_bradley_and_terry_against_logistic_regression():
     true = rng.normal(0, 1, 8)
     pairs = [tuple(rng.choice(8, 2, replace=False).tolist()) for _ in range(400)]
     wins = [(i, j) if rng.random() < 1 / (1 + math.exp(true[j] - true[i])) else (j, i) for i, j in pairs]
-    found = METHODS_OF_PREFERENCES.named("bt(prior=0)").strengths(Preferences.of(wins))
+    found = METHODS_OF_PREFERENCES.named("bt(prior=0)").strengths(PairwisePreferences.of(wins))
     rows = np.zeros((400, 8))
     for row, (winner, loser) in zip(rows, wins, strict=True):
         row[winner], row[loser] = 1, -1
@@ -313,12 +313,12 @@ def test_bradley_and_terry_against_logistic_regression():
 
 def test_the_undefeated_has_no_strength_without_a_prior():
     wins = [("top", "a"), ("top", "b"), ("a", "b"), ("b", "a"), ("a", "low")]
-    likeliest = METHODS_OF_PREFERENCES.named("bt(prior=0)").strengths(Preferences.of(wins))
+    likeliest = METHODS_OF_PREFERENCES.named("bt(prior=0)").strengths(PairwisePreferences.of(wins))
     assert likeliest.components[0] == ("a", "b")
     assert sorted(likeliest.components[1:]) == [("low",), ("top",)]
     assert not likeliest.comparable
     assert likeliest.strength == pytest.approx([0, 0, 0, 0], abs=1e-7)
-    found = METHODS_OF_PREFERENCES.named("bt").strengths(Preferences.of(wins))
+    found = METHODS_OF_PREFERENCES.named("bt").strengths(PairwisePreferences.of(wins))
     assert found.comparable
     strength = dict(zip(found.items, found.strength, strict=True))
     assert strength["top"] > strength["a"] > strength["b"] > strength["low"]
@@ -327,7 +327,7 @@ def test_the_undefeated_has_no_strength_without_a_prior():
 
 def test_a_prior_by_hand():
     """One win and a comparison with an item of strength 0 for each: 1½ − s(2x) − s(x) = 0 at x."""
-    found = METHODS_OF_PREFERENCES.named("bradley-terry").strengths(Preferences.of([("a", "b")]))
+    found = METHODS_OF_PREFERENCES.named("bradley-terry").strengths(PairwisePreferences.of([("a", "b")]))
     x = found.strength[0]
     assert found.strength[1] == pytest.approx(-x)
     assert pytest.approx(1 / (1 + math.exp(-2 * x)) + 1 / (1 + math.exp(-x))) == 1.5
@@ -336,9 +336,9 @@ def test_a_prior_by_hand():
 @pytest.mark.parametrize("name", [*METHODS_OF_PREFERENCES, "bradley-terry(prior=0)"])
 def test_ties_alone_leave_all_alike_and_no_preference_gives_nothing(name):
     method = METHODS_OF_PREFERENCES.named(name)
-    tied = method.strengths(Preferences.of([], [("a", "b"), ("b", "c")])).strength
+    tied = method.strengths(PairwisePreferences.of([], [("a", "b"), ("b", "c")])).strength
     assert np.ptp(tied) == pytest.approx(0)
-    empty = method.strengths(Preferences.of([]))
+    empty = method.strengths(PairwisePreferences.of([]))
     assert (len(empty.strength), empty.components) == (0, [])
 
 
@@ -348,7 +348,7 @@ pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda p
 @examples(40)
 @given(pairs, pairs, st.sampled_from([0, 0.1, 1]))
 def test_strengths_are_finite_and_converge(wins, ties, prior):
-    preferences = Preferences.of(wins, ties)
+    preferences = PairwisePreferences.of(wins, ties)
     found = METHODS_OF_PREFERENCES.named(f"bt(prior={prior})").strengths(preferences)
     assert found.converged
     assert np.isfinite(found.strength).all()
@@ -356,10 +356,10 @@ def test_strengths_are_finite_and_converge(wins, ties, prior):
 
 
 def test_steps_that_run_out_are_said():
-    found = METHODS_OF_PREFERENCES.named("bt(passes=1)").strengths(Preferences.of(WINS))
+    found = METHODS_OF_PREFERENCES.named("bt(passes=1)").strengths(PairwisePreferences.of(WINS))
     assert (found.iterations, found.converged) == (1, False)
 
 
 def test_an_item_is_not_compared_with_itself():
     with pytest.raises(DataError, match="item 'a' is compared with itself"):
-        Preferences.of([("a", "a")])
+        PairwisePreferences.of([("a", "a")])

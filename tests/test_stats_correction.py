@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.stats.correction import CORRECTIONS, correct, correction
 
 families = st.lists(st.floats(0, 1), min_size=1, max_size=20)

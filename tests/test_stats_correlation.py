@@ -12,7 +12,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.stats.correlation import (
     COEFFICIENTS,
     correlation,

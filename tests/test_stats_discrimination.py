@@ -7,14 +7,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.stats.discrimination import (
+from cranfield.base.errors import DataError
+from cranfield.stats.many_groups import tukey_hsd
+from cranfield.stats.reliability import (
     achieved_levels,
     bootstrap_difference_needed,
     discrimination,
     swap_rates,
 )
-from cranfield.stats.many import tukey_hsd
 
 
 @pytest.fixture

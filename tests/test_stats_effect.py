@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import Scores, compare
-from cranfield.errors import DataError
-from cranfield.stats.effect import (
+from cranfield.base.errors import DataError
+from cranfield.stats.effect_size import (
     cliffs_delta,
     cohens_d,
     common_language,
@@ -23,7 +23,7 @@ from cranfield.stats.effect import (
     hedges_factor,
 )
 from cranfield.stats.equivalence import non_inferiority, tost
-from cranfield.stats.testing import intervals
+from cranfield.stats.tests_by_name import intervals
 
 few = st.lists(st.integers(0, 5), min_size=1, max_size=8)
 
@@ -177,10 +177,10 @@ def test_equivalence_is_shown_where_the_interval_lies_within_the_margins(margin,
     for shift in (-1.0, 0.0, 0.3, 1.0):
         a, b = two()
         found = tost(a, b + shift, margin, alpha=alpha)
-        assert found.shown == (-margin < found.low and found.high < margin)
-        assert found.shown == (found.decision == "equivalent")
+        assert found.significant == (-margin < found.low and found.high < margin)
+        assert found.significant == (found.decision == "equivalent")
         half = non_inferiority(a, b + shift, margin, alpha=alpha)
-        assert half.shown == (half.low > -margin)
+        assert half.significant == (half.low > -margin)
 
 
 def test_decisions_in_words():
@@ -208,7 +208,7 @@ def test_decisions_in_words():
 )
 def test_what_cannot_be_tested_shows_nothing(a, b, paired, reason):
     found = tost(a, b, 0.1, paired=paired)
-    assert not found.shown
+    assert not found.significant
     assert math.isnan(found.p)
     assert found.reason.startswith(reason)
 

@@ -7,9 +7,9 @@ from math import ceil, inf
 import numpy as np
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.stats.generalisability import GStudy, blocks_needed, d_study, g_study, g_study_from_mean_squares
-from cranfield.stats.many import two_way_anova
+from cranfield.base.errors import DataError
+from cranfield.stats.many_groups import two_way_anova
+from cranfield.stats.reliability import GStudy, blocks_needed, d_study, g_study, g_study_from_mean_squares
 
 BRENNAN = (10.2963, 11.6273, 2.7872, 12, 10)  # synthetic data 4: ten persons, twelve items
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import DataError
-from cranfield.stats.letters import letters
+from cranfield.base.errors import DataError
+from cranfield.stats.many_groups import letters
 
 LETTER = re.compile(r"[a-zA-Z]\d*")
 

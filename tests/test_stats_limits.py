@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 import cranfield
-from cranfield.online.preferences import Pair
-from cranfield.stats.arms import Estimate
+from cranfield.experiments.list_preferences import SystemPreference
+from cranfield.stats.arms import EffectEstimate
 from cranfield.stats.equivalence import decision
-from cranfield.stats.limits import Limits, above, below, sound
+from cranfield.stats.interval_limits import EffectInterval, above, below, sound
 from cranfield.stats.proportions import ProportionDifference
-from cranfield.stats.sequential import Looks
+from cranfield.stats.sequential import GroupSequentialRule
 
 ENDS = (-math.inf, -1.0, 0.5, 2.0, math.inf, math.nan)
-CANNOT = Looks((1.0,), spend_at=(1 / 14,))  # a look that may spend next to nothing
+CANNOT = GroupSequentialRule((1.0,), spend_at=(1 / 14,))  # a look that may spend next to nothing
 
 
 @pytest.mark.parametrize(("low", "high"), list(product(ENDS, ENDS)))
 def test_limits_keep_their_ends_only_where_both_are_finite_and_in_order(low, high):
-    limits = Limits(0.7, low, high)
+    limits = EffectInterval(0.7, low, high)
     whole = math.isfinite(low) and math.isfinite(high) and low <= high
     assert sound(low, high) == limits.exists == whole
     assert (limits.low, limits.high) == (low, high) if whole else math.isnan(limits.low) and math.isnan(limits.high)
@@ -43,18 +43,18 @@ def test_an_interval_lies_on_a_side_only_by_a_finite_end_that_is_in_order(low, h
 def test_no_verdict_comes_from_unsound_ends(low, high):
     assert decision("equivalence", False, low, high, 0.1) == "undecided"
     assert decision("non-inferiority", False, low, high, 0.1) == "undecided"
-    numbers = {"wins": 9, "losses": 1, "ties": 0, "searches": 10, "by_search": Limits(0.4, 0.3, 0.5), "p": 0.01}
+    numbers = {"wins": 9, "losses": 1, "ties": 0, "searches": 10, "by_search": EffectInterval(0.4, 0.3, 0.5), "p": 0.01}
     rest = {"sign": 0.02, "sequential": (0.5, 1.0), "anytime": 0.1, "margin": 0.9, "detectable": 0.1}
-    pair = Pair("new", "old", delta=Limits(0.4, low, high), inner=(-0.1, 0.1), **numbers, **rest)
+    pair = SystemPreference("new", "old", delta=EffectInterval(0.4, low, high), inner=(-0.1, 0.1), **numbers, **rest)
     assert pair.verdict(ended=False) == "continue"
     assert pair.verdict(ended=True) == "not shown"
 
 
 EFFECTS = {
-    "a difference": Estimate(np.array(-0.11), np.array(0.02), np.array(57.0)),
-    "a difference of two units": Estimate(np.array(-0.11), np.array(0.02), np.array(1.0)),
-    "a normal one": Estimate(np.array(-0.11), np.array(0.02), np.array(np.inf)),
-    "a log ratio": Estimate(np.array(0.3), np.array(0.02), np.array(20.0), log=True),
+    "a difference": EffectEstimate(np.array(-0.11), np.array(0.02), np.array(57.0)),
+    "a difference of two units": EffectEstimate(np.array(-0.11), np.array(0.02), np.array(1.0)),
+    "a normal one": EffectEstimate(np.array(-0.11), np.array(0.02), np.array(np.inf)),
+    "a log ratio": EffectEstimate(np.array(0.3), np.array(0.02), np.array(20.0), log=True),
     "a proportion": ProportionDifference(30, 100, 10, 100),
 }
 
@@ -71,9 +71,11 @@ def test_an_infinite_bound_leaves_both_ends_open_and_never_turns_them_round(effe
 def test_only_limits_compares_ends_of_intervals_with_numbers():
     """Comparisons of `.low` and `.high` elsewhere are of scales, of measures and of parameters, not of intervals."""
     root = Path(cranfield.__file__).parent
-    allowed = {"parameters.py", "promises.py", "questionnaire.py", "answers.py", "limits.py", "leaderboard.py"}
-    allowed |= {"reproduce.py", "shapes.py"}
-    texts = {path: path.read_text(encoding="utf-8") for path in root.rglob("*.py") if path.name not in allowed}
+    allowed = {"base/parameters.py", "base/schemas.py", "evaluation/measure_promises.py", "stats/interval_limits.py"}
+    allowed |= {"studies/plan.py", "studies/answers.py", "comparison/leaderboard.py", "comparison/reproduce.py"}
+    files = {path.relative_to(root).as_posix(): path for path in root.rglob("*.py")}
+    assert allowed <= set(files)
+    texts = {path: path.read_text(encoding="utf-8") for name, path in files.items() if name not in allowed}
     for path, text in texts.items():
         for node in ast.walk(ast.parse(text)) if ".low" in text or ".high" in text else ():
             if isinstance(node, ast.Compare):

@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cranfield.errors import DataError
-from cranfield.stats.many import friedman, max_t, nemenyi, randomised_tukey_hsd, tukey_hsd, two_way_anova
+from cranfield.base.errors import DataError
+from cranfield.stats.many_groups import (
+    critical_range,
+    friedman,
+    max_t,
+    nemenyi,
+    randomised_tukey_hsd,
+    range_survival,
+    tukey_hsd,
+    two_way_anova,
+)
 from cranfield.stats.randomisation import sign_flip_p
-from cranfield.stats.studentised import critical_range, range_survival
-from cranfield.stats.testing import TESTS_OF_MANY, any_test, find_test
+from cranfield.stats.tests_by_name import TESTS_OF_MANY, any_test, find_test
 
 # Montgomery, Design and Analysis of Experiments: six batches of resin × four extrusion pressures.
 GRAFTS = np.array(

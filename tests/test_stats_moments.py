@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.stats.moments import Moments, moments_by_arm
 
 

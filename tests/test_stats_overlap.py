@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import DataError
-from cranfield.stats.overlap import Ranking, agreement, average_overlap, jaccard, overlap, rbo, rbo_cut
+from cranfield.base.errors import DataError
+from cranfield.stats.overlap import TiedRanking, agreement, average_overlap, jaccard, overlap, rbo, rbo_cut
 from hypotheses import examples
 
 GROUP = re.compile(r"\(([^)]*)\)|(\S+)")
 
 
-def read(text: str) -> Ranking:
+def read(text: str) -> TiedRanking:
     """`red (blue green) pink`."""
-    return Ranking(match[1].split() if match[1] is not None else match[2] for match in GROUP.finditer(text))
+    return TiedRanking(match[1].split() if match[1] is not None else match[2] for match in GROUP.finditer(text))
 
 
 @pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)], ids=["every eighth", "all"])
@@ -134,7 +134,7 @@ def test_agreement_overlap_and_average_overlap_by_hand():
 
 def test_rankings_come_from_scores_too():
     scores = {"a": 1.0, "b": 2.0, "c": 1.0}
-    ranking = Ranking.by_score(scores)
+    ranking = TiedRanking.by_score(scores)
     assert ranking.items == ["b", "a", "c"]
     assert ranking.tied
     assert not ranking.broken().tied
@@ -166,7 +166,7 @@ def test_a_depth_of_nothing_is_refused():
 
 
 def test_the_head_of_a_ranking_and_a_p_that_makes_no_sense():
-    ranking = Ranking(["a", ["b", "c"], "d"])
+    ranking = TiedRanking(["a", ["b", "c"], "d"])
     assert ranking.head(None) is ranking.head(4) is ranking
     assert (ranking.head(2).items, ranking.head(2).tied) == (["a", "b"], False)
     with pytest.raises(DataError, match="p must be between 0 and 1"):

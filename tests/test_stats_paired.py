@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.stats import paired
-from cranfield.stats.testing import ALTERNATIVES, TESTS
+from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
 
 few = st.integers(-4, 4)  # so few values that ties and zeros abound
 

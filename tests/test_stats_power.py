@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.stats.power import (
     Design,
     _reaches,
@@ -22,15 +22,15 @@ from cranfield.stats.power import (
     sample_size,
     width_sample_size,
 )
-from cranfield.stats.test import Prospect
-from cranfield.stats.testing import TESTS
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import Prospect
 
 OTHER = {"two-sided": "two-sided", "greater": "larger", "less": "smaller"}
 
 
 def outlook_drawn(design: Design, difference: float) -> np.ndarray:
     """Many of the differences that a design expects."""
-    return design.outlook(difference).drawn((200, 1000), [9])
+    return design.outlook(difference).draw((200, 1000), [9])
 
 
 @pytest.mark.parametrize("alternative", OTHER)
@@ -158,7 +158,7 @@ def test_simulated_power_against_scipy_s_wilcoxon():
     rng = np.random.default_rng(1)
     sample = rng.exponential(0.1, 60) - 0.08
     design = Design("wilcoxon", sample=sample, trials=2000)
-    drawn = design.outlook(0.03).drawn((3000, 80), [5])
+    drawn = design.outlook(0.03).draw((3000, 80), [5])
     theirs = (stats.wilcoxon(drawn, axis=1, method="asymptotic").pvalue <= 0.05).mean()
     assert power(design, 80, 0.03) == pytest.approx(theirs, abs=0.04)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cranfield.errors import DataError
-from cranfield.stats.predicted import calibrated_total, effective_units, predicted_mean, predicted_total
+from cranfield.base.errors import DataError
+from cranfield.stats.prediction_powered import calibrated_total, effective_units, predicted_mean, predicted_total
 from estimate_worlds import FEW_DIFFER, WORLDS, outcomes, textbook
 from estimate_worlds import SIZES as estimate_sizes
 

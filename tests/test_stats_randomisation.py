@@ -12,7 +12,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.stats.randomisation import (
     sign_blocks,
     sign_flip_interval,
@@ -21,9 +21,9 @@ from cranfield.stats.randomisation import (
     sign_flip_p_rows,
     sign_flip_rejects,
 )
-from cranfield.stats.test import Question
-from cranfield.stats.testing import ALTERNATIVES, TESTS
+from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
 from cranfield.stats.ties import differences
+from cranfield.stats.two_sample_test import SignificanceSettings
 
 tenths = st.integers(-10, 10).map(lambda whole: whole / 10)
 
@@ -106,7 +106,7 @@ def test_the_resamples_of_many_pairs_do_not_depend_on_how_many_there_are(monkeyp
     together = sign_flip_p(d, 3000, seeded())
     assert (together[:5] == sign_flip_p(d[:5], 3000, seeded())).all()
     low, high = sign_flip_interval(d, question(3000, 0.9))
-    monkeypatch.setattr("cranfield.stats.test.KEPT", 50_000)
+    monkeypatch.setattr("cranfield.stats.two_sample_test.KEPT", 50_000)
     again = sign_flip_interval(d, question(3000, 0.9))
     assert (low == again[0]).all()
     assert (high == again[1]).all()
@@ -127,8 +127,8 @@ def test_equal_columns_give_p_1():
     assert sign_flip_p_all(np.hstack([column, column]), 500, seeded())[0, 1] == 1.0
 
 
-def question(resamples: int, level: float) -> Question:
-    return Question("two-sided", level, resamples, seeded())
+def question(resamples: int, level: float) -> SignificanceSettings:
+    return SignificanceSettings("two-sided", level, resamples, seeded())
 
 
 def interval_by_search(d, tail: float) -> tuple[float, float]:
@@ -225,7 +225,7 @@ def test_the_interval_against_the_order_of_all_subset_means():
     d = seeded(5).normal(0.2, 1, (2, 6))
     chosen = np.array(list(itertools.product([0, 1], repeat=6)))[1:]
     for level in (0.5, 0.9, 0.99):
-        low, high = sign_flip_interval(d, Question("two-sided", level, 1000, seeded()))
+        low, high = sign_flip_interval(d, SignificanceSettings("two-sided", level, 1000, seeded()))
         for row in range(2):
             means = np.sort(chosen @ d[row] / chosen.sum(axis=1))
             k = math.floor(64 * (1 - level) / 2 + 1e-9)

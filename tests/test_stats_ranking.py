@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.stats.bootstrap import resample_counts
-from cranfield.stats.ranking import RANK_INTERVALS, least_variance, rank_ranges
+from cranfield.stats.rank_intervals import RANK_INTERVALS, least_variance, rank_ranges
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from cranfield.errors import DataError
-from cranfield.stats.ranks import first_in_redraws, rank_intervals
+from cranfield.base.errors import DataError
+from cranfield.stats.rank_intervals import first_in_redraws, rank_intervals
 from cranfield.stats.ties import mid_ranks, tied_ranks
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.stats.replicates import crossed_difference
 
 

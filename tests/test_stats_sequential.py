@@ -10,14 +10,15 @@ import pytest
 import scipy.stats
 from scipy.special import betaln, ndtr, ndtri
 
-from cranfield.errors import CranfieldError, DataError
-from cranfield.stats.arms import Estimate, simultaneous
+from cranfield.base.errors import CranfieldError, DataError
+from cranfield.stats.arms import EffectEstimate, simultaneous
 from cranfield.stats.correction import correct, holm_limits
+from cranfield.stats.sample_ratio import anytime_p, anytime_share, chi_square_p, log_evidence, sign_p
 from cranfield.stats.sequential import (
     FIXED,
     SCHEDULES,
     SPENDINGS,
-    Looks,
+    GroupSequentialRule,
     Sequence,
     bounds,
     crossing,
@@ -25,7 +26,6 @@ from cranfield.stats.sequential import (
     schedule,
     spending,
 )
-from cranfield.stats.shares import anytime_p, anytime_share, chi_square_p, log_evidence, sign_p
 
 FIVE = (0.2, 0.4, 0.6, 0.8, 1.0)
 TAIL = 0.025
@@ -81,7 +81,7 @@ def test_the_last_look_spends_what_is_left_be_it_early_or_late():
 
 def test_after_all_is_spent_nothing_is_found_any_more():
     assert bounds([0.5, 1.0, 1.5])[-1] == math.inf
-    assert Looks((0.5, 1.0, 1.5)).critical(TAIL) == math.inf
+    assert GroupSequentialRule((0.5, 1.0, 1.5)).critical(TAIL) == math.inf
 
 
 def test_a_look_without_new_information_has_the_bound_of_the_one_before():
@@ -155,11 +155,13 @@ def test_a_look_before_the_last_spends_its_planned_share_so_that_the_last_can_de
 
 
 def test_a_look_that_may_spend_next_to_nothing_has_no_bound_and_says_what_it_may_spend():
-    rule = Looks((1.0,), spend_at=(1 / 14,))
+    rule = GroupSequentialRule((1.0,), spend_at=(1 / 14,))
     assert rule.critical(TAIL) == math.inf
     assert rule.spends(TAIL) == pytest.approx(2 * ndtr(ndtri(TAIL / 2) * math.sqrt(14)))
     assert rule.tail(np.array([3.0, math.inf])).min() > TAIL  # no estimate is far enough out, not even an endless one
-    assert Looks((0.5, 1.0)).spends(TAIL) == pytest.approx(TAIL - spending("obf").spent(np.array(0.5), TAIL))
+    assert GroupSequentialRule((0.5, 1.0)).spends(TAIL) == pytest.approx(
+        TAIL - spending("obf").spent(np.array(0.5), TAIL)
+    )
 
 
 def accumulating(new_units, own, noise):
@@ -194,14 +196,17 @@ def test_crossing_against_simulation():
 
 
 def test_one_look_is_the_fixed_test():
-    assert Looks((1.0,)).critical(TAIL) == pytest.approx(FIXED.critical(TAIL))
+    assert GroupSequentialRule((1.0,)).critical(TAIL) == pytest.approx(FIXED.critical(TAIL))
     assert bounds([0.4], "pocock", 0.01, last=True)[0] == pytest.approx(FIXED.critical(0.01))
 
 
 # rules
 
 
-@pytest.mark.parametrize("rule", [FIXED, Looks((0.2, 0.5)), Looks((0.3, 1.0), "pocock"), Sequence(0.2), Sequence(2.0)])
+@pytest.mark.parametrize(
+    "rule",
+    [FIXED, GroupSequentialRule((0.2, 0.5)), GroupSequentialRule((0.3, 1.0), "pocock"), Sequence(0.2), Sequence(2.0)],
+)
 def test_the_tail_of_a_bound_is_the_chance_it_was_made_for(rule):
     for chance in (0.2, 0.025, 0.001):
         assert float(rule.tail(np.array(rule.critical(chance)))) == pytest.approx(chance, rel=1e-4)
@@ -241,7 +246,7 @@ def test_a_method_errs_as_seldom_as_it_says(name, most):
     z = paths(20_000, len(method.shares))
     false = (np.abs(z) >= method.bounds(TAIL)).any(axis=1).mean()
     assert false <= most
-    assert 2 * method.found(0.0, TAIL).sum() == pytest.approx(false, abs=0.006)
+    assert 2 * method.detection_chances(0.0, TAIL).sum() == pytest.approx(false, abs=0.006)
 
 
 def test_naive_peeking_errs_far_more_often():
@@ -287,9 +292,9 @@ def test_looks_may_be_uneven():
         (lambda: bounds([0.5, 1.0], "guess"), "no spending function 'guess'"),
         (lambda: bounds([1.0], tail=0.7), "at most 0.5, got 0.7"),
         (lambda: bounds([0.5, 1.0], spend_at=[1.0]), "at each of 2 looks, found 1"),
-        (lambda: Looks((0.5, 1.0), spend_at=(0.5, 0.4)), "above 0 and rising"),
+        (lambda: GroupSequentialRule((0.5, 1.0), spend_at=(0.5, 0.4)), "above 0 and rising"),
         (lambda: crossing([1.0], [1.0, 2.0]), "a bound for each of 1 looks"),
-        (lambda: Looks((1.0,), "guess"), "no spending function"),
+        (lambda: GroupSequentialRule((1.0,), "guess"), "no spending function"),
         (lambda: Sequence(0.0), "a share of 0.0"),
         (lambda: Sequence(1.0, alpha=1.0), "alpha must lie"),
         (lambda: schedule("daily"), "no method 'daily'; there are fixed, looks, sequence"),
@@ -328,16 +333,16 @@ def test_holm_s_limits_by_hand():
 
 def test_simultaneous_intervals_agree_with_their_p_values_under_each_rule():
     rng = np.random.default_rng(1)
-    for rule in (FIXED, Looks((0.5, 1.0), "pocock"), Sequence(1.0)):
+    for rule in (FIXED, GroupSequentialRule((0.5, 1.0), "pocock"), Sequence(1.0)):
         for z in rng.normal([-3.5, 0.0, 2.5, 4.5], 1, (40, 4)):
-            effects = [Estimate(np.array(each), np.array(1.0), np.array(np.inf)) for each in z]
+            effects = [EffectEstimate(np.array(each), np.array(1.0), np.array(np.inf)) for each in z]
             for own in simultaneous(effects, 0.05, rule):
                 assert (own.low >= 0 or own.high <= 0) == (own.p <= 0.05)
                 assert own.low < own.high
 
 
 def test_one_effect_alone_is_corrected_by_nothing():
-    effect = Estimate(np.array(2.0), np.array(1.5), np.array(20.0))
+    effect = EffectEstimate(np.array(2.0), np.array(1.5), np.array(20.0))
     [own] = simultaneous([effect])
     assert [*own] == pytest.approx([float(each) for each in (*effect.interval(), effect.p())])
 
@@ -347,7 +352,7 @@ def test_simultaneous_intervals_cover_together():
     truth = np.array([-2.0, 0.0, 0.0, 3.0])
     missed = 0
     for z in rng.normal(truth, 1, (1_000, 4)):
-        found = simultaneous([Estimate(np.array(each), np.array(1.0), np.array(np.inf)) for each in z])
+        found = simultaneous([EffectEstimate(np.array(each), np.array(1.0), np.array(np.inf)) for each in z])
         missed += any(not own.low <= true <= own.high for own, true in zip(found, truth, strict=True))
     assert missed / 1_000 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1_000)
 

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.stats import testing
-from cranfield.stats.test import Prospect, Question
-from cranfield.stats.testing import ALTERNATIVES, TESTS
+from cranfield.base.errors import DataError
+from cranfield.stats import tests_by_name
+from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
+from cranfield.stats.two_sample_test import Prospect, SignificanceSettings
 
 NAMES = list(TESTS)
 WITH_P = [name for name in NAMES if not TESTS[name].bayesian]
@@ -201,7 +201,7 @@ def test_all_pairs_of_columns_are_tested_as_each_alone(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_p_without_an_interval_is_the_same(name):
     a, b = (np.array([two(name, seed, n=12)[side] for seed in range(4)]) for side in (0, 1))
-    question = [Question("two-sided", 0.95, 3000, np.random.default_rng(7)) for _ in range(2)]
+    question = [SignificanceSettings("two-sided", 0.95, 3000, np.random.default_rng(7)) for _ in range(2)]
     whole, quick = TESTS[name].outcomes(a, b, question[0]), TESTS[name].without_interval(a, b, question[1])
     for one, other in zip(whole, quick, strict=True):
         assert (one.p, one.statistic) == pytest.approx((other.p, other.statistic), nan_ok=True)
@@ -226,7 +226,7 @@ def test_no_p_is_smaller_than_the_smallest_that_is_said(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if TESTS[name].paired and not TESTS[name].binary])
 def test_p_for_simulation_is_near_the_test_s_own(name):
     d = np.random.default_rng(5).normal(0.2, 1, (5, 30))
-    quick = TESTS[name].simulated_p(d, Question("two-sided", 0.95, 2000, np.random.default_rng(1)))
+    quick = TESTS[name].simulated_p(d, SignificanceSettings("two-sided", 0.95, 2000, np.random.default_rng(1)))
     own = [outcome.p for outcome in TESTS[name].many(0 * d, d, resamples=2000, rng=np.random.default_rng(2))]
     assert quick == pytest.approx(np.nan_to_num(own, nan=1.0), abs=0.05)
 
@@ -248,9 +248,9 @@ def test_a_test_says_what_it_is(name):
     assert one.title
     assert one.reference
     assert one.about.endswith(".")
-    assert testing.test(name) is one
-    assert all(testing.test(alias) is one for alias in one.aliases)
-    assert testing.find_test(name) is testing.any_test(name) is one
+    assert tests_by_name.test(name) is one
+    assert all(tests_by_name.test(alias) is one for alias in one.aliases)
+    assert tests_by_name.find_test(name) is tests_by_name.any_test(name) is one
     page = one.page()
     assert list(page)[:4] == ["name", "title", "short", "about"]
     assert json.loads(json.dumps(page)) == page
@@ -263,11 +263,11 @@ def test_no_two_tests_share_a_name_or_an_alias():
 
 def test_an_unknown_test_is_answered_with_the_names_there_are():
     with pytest.raises(DataError, match="no test 'tukey'; there are randomisation, t, wilcoxon"):
-        testing.test("tukey")
-    assert testing.test(" Signed_Rank ").name == "wilcoxon"
-    assert testing.find_test("Tukey").name == "tukey"
+        tests_by_name.test("tukey")
+    assert tests_by_name.test(" Signed_Rank ").name == "wilcoxon"
+    assert tests_by_name.find_test("Tukey").name == "tukey"
     with pytest.raises(DataError, match=r"no test 'magic'; there are randomisation, t, .*, nemenyi$"):
-        testing.find_test("magic")
+        tests_by_name.find_test("magic")
 
 
 @pytest.mark.parametrize(
@@ -289,12 +289,12 @@ def test_a_region_of_equivalence_that_is_none_is_refused(rope):
     with pytest.raises(DataError, match=f"bayes: rope must be 0 or more, got {rope}"):
         ask("bayes", [1, 2], [2, 4], rope=rope)
     with pytest.raises(DataError, match=f"bayes: rope must be 0 or more, got {rope}"):
-        testing.test(f"bayes(rope={rope})")
+        tests_by_name.test(f"bayes(rope={rope})")
 
 
 def test_a_parameter_may_be_typed_with_the_name():
     a, b = two("bayes")
-    typed = testing.test("bayes(rope=0.05)")(a, b, rng=np.random.default_rng(1), resamples=2000)
+    typed = tests_by_name.test("bayes(rope=0.05)")(a, b, rng=np.random.default_rng(1), resamples=2000)
     assert typed.extra == ask("bayes", a, b, rope=0.05).extra
     assert typed.extra["P(rope)"] > ask("bayes", a, b).extra["P(rope)"] == 0
 

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.stats.testing import ALTERNATIVES, TESTS
+from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
 
 few = st.integers(0, 4)  # so few values that ties abound
 

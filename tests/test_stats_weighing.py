@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.stats.test import Question
-from cranfield.stats.testing import TESTS
-from cranfield.stats.weighing import checked, effective_size, weighted_freedom, weighted_mean_and_error
+from cranfield.base.errors import DataError
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import SignificanceSettings
+from cranfield.stats.weighted_means import checked, effective_size, weighted_freedom, weighted_mean_and_error
 
 WEIGHABLE = [name for name in TESTS if TESTS[name].weighable]
 OTHERS = [name for name in TESTS if not TESTS[name].weighable]
@@ -69,7 +69,7 @@ def test_a_weight_of_0_leaves_the_pair_out(name):
 @pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
 def test_p_is_the_same_with_and_without_the_interval_and_alone_or_among_others(name, alternative):
     a, b = pairs(25)
-    question = Question(alternative, 0.95, 2000, np.random.default_rng(1), traffic(25))
+    question = SignificanceSettings(alternative, 0.95, 2000, np.random.default_rng(1), traffic(25))
     rows = np.stack([a, b, a]), np.stack([b, a, a[::-1]])
     p = [outcome.p for outcome in TESTS[name].without_interval(*rows, question.asked_again())]
     assert p == pytest.approx([outcome.p for outcome in TESTS[name].outcomes(*rows, question.asked_again())])
@@ -210,7 +210,7 @@ def rejected(name: str, n: int, kind: str, spread: float, rows: int, draws: int,
         weights = np.exp(rng.normal(0, 0.75, n)) if kind == "lognormal" else rng.permutation(1 / np.arange(1, n + 1))
         log = np.log(weights)
         d = rng.normal(size=(rows, n)) * np.exp(spread * (log - log.mean()) / log.std())
-        question = Question("two-sided", 0.95, resamples, rng, weights)
+        question = SignificanceSettings("two-sided", 0.95, resamples, rng, weights)
         times += sum(outcome.p <= 0.05 for outcome in TESTS[name].without_interval(np.zeros_like(d), d, question))
     return times / (rows * draws)
 

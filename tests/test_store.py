@@ -13,17 +13,19 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, Integer, MetaData, Table, insert, inspect, select
 from sqlalchemy.schema import CreateTable
 
-from cranfield.errors import DataError, MissingExtraError
-from cranfield.judge import Event, open_log
-from cranfield.judge.opening import is_database
+from cranfield.base.errors import DataError, MissingExtraError
+from cranfield.judging import Event, open_log
+from cranfield.judging.log_location import is_database
 from cranfield.store import Database, migrations, open_database, tables
 from cranfield.store import database as store
-from cranfield.store.exact import Exact, escaped, plain
+from cranfield.store.tables import Exact, escaped, plain
 from databases import location_of
 from hypotheses import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+pytestmark = pytest.mark.every_database
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -128,7 +130,7 @@ def test_every_released_schema_is_brought_forward_with_what_it_holds(place, vers
     log = open_log(place)
     assert set(inspect(log.database.engine).get_table_names()) == {*tables.metadata.tables, "cranfield_schema"}
     assert [(event.document, event.grade, event.round) for event in log.events()] == [("d\\1", 2, "spring")]
-    assert [event.id for event in log.standing().values()] == ["a"]
+    assert [event.id for event in log.current_events().values()] == ["a"]
     with log.database.reading() as connection:
         assert connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalars().all() == [NEWEST]
         assert connection.execute(select(tables.places.c.state, tables.places.c.event)).all() == [("done", "a")]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import cranfield
-from cranfield.collection import Document, Topic
-from cranfield.errors import ConventionError, DataError, MissingExtraError
-from cranfield.systems import SYSTEMS, Query, catalogue, specs, system
-from cranfield.systems.http.template import templates
-from cranfield.systems.system import Broken
+from cranfield.base.collection import Document, Topic
+from cranfield.base.errors import ConventionError, DataError, MissingExtraError
+from cranfield.retrieval import SYSTEMS, Query, catalogue, specs, system
+from cranfield.retrieval.http.template import templates
+from cranfield.retrieval.systems_under_test import Broken
 
 DOCUMENTS = [
     Document("d1", "Flutter", "the flutter of a wing at high speeds"),
@@ -128,11 +128,11 @@ def test_all_words_are_wanted_where_that_is_asked(tmp_path):
     ("spec", "least"), [("bm25s", 0.425), ("bm25s:stem=no", 0.40), ("tantivy", 0.40), ("sqlite", 0.42)]
 )
 def test_map_on_cranfield_reaches_what_is_known(spec, least, shared, tmp_path):
-    from cranfield.workspace.running import run
+    from cranfield.commands.retrieval import run
 
     for package in ("bm25s", "tantivy"):
         pytest.importorskip(package)
-    from cranfield.importers import import_collection
+    from cranfield.formats.importers.collection_import import import_collection
 
     import_collection(str(shared / "cranfield"), str(tmp_path / "cran"), grades="cranfield-corrected")
     run(str(tmp_path / "cran"), spec, str(tmp_path / "x.run"))
@@ -173,7 +173,7 @@ def test_the_dense_vectors_against_sentence_transformers():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("nonsense", "no system 'nonsense'; expected one of bm25s, tantivy, sqlite"),
+        ("nonsense", "no system 'nonsense'; there are bm25s, tantivy, sqlite"),
         ("sqlite:mode=fuzzy", "sqlite: mode must be any | all | phrase, got fuzzy"),
         ("sqlite:depth=3", "sqlite: no parameter 'depth'; it has mode, stem, stop, title"),
         ("sqlite:title=big", "title must be a finite number in plain digits, got big"),

@@ -7,13 +7,12 @@ import time
 
 import pytest
 
-from cranfield.collection import Topic
-from cranfield.errors import ConventionError, DataError
-from cranfield.systems import Query, System
-from cranfield.systems.cost import cost, histogram, latency, summary
-from cranfield.systems.drive import Driven, Load, drive
-from cranfield.systems.journal import Journal
-from cranfield.systems.system import Busy, Refused, Unreachable
+from cranfield.base.collection import Topic
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.retrieval import Query, System
+from cranfield.retrieval.driver import Driven, Journal, Load, drive
+from cranfield.retrieval.produce_run import cost_of, histogram, latency, timings
+from cranfield.retrieval.systems_under_test import Busy, Refused, Unreachable
 
 ASKED = {"journal": 1, "system": "x", "collection": "c", "k": 5, "fields": ["title"]}
 
@@ -270,11 +269,11 @@ def test_the_histogram_counts_every_answer_between_its_edges():
 
 def test_throughput_and_cost_by_hand(tmp_path):
     journal = Journal(str(tmp_path / "x.journal"), ASKED, resume=False)
-    load = summary(Driven(waits=[0.1] * 50, elapsed=5.0), Load(clients=2), journal)
+    load = timings(Driven(waits=[0.1] * 50, elapsed=5.0), Load(clients=2), journal)
     journal.keep()
     assert load["throughput_per_second"] == 10
-    assert cost(7.2, 10) == {"price_per_hour": 7.2, "per_thousand_queries": 0.2}
-    assert cost(None, 10) == cost(7.2, None) == {}
+    assert cost_of(7.2, 10) == {"price_per_hour": 7.2, "per_thousand_queries": 0.2}
+    assert cost_of(None, 10) == cost_of(7.2, None) == {}
 
 
 # the journal

@@ -11,11 +11,11 @@ import shutil
 import pytest
 
 import cranfield
-from cranfield.compare.efficiency import COLUMNS, efficiency, pareto_front, stats_beside
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
+from cranfield.comparison.efficiency import COLUMNS, efficiency, pareto_front, read_stats_of_files
 from cranfield.formats.run_stats import RunStats, write_run_stats
-from cranfield.report.charts import rendered
-from cranfield.report.figures import chart
+from cranfield.reports.charts import rendered
+from cranfield.reports.result_charts import chart
 from shell import EXAMPLES
 from shell import cranfield as shell
 
@@ -74,7 +74,7 @@ def test_columns_hold_what_was_measured(found):
 
 
 def test_what_does_not_compare_is_said(found):
-    assert found.notes() == ["no latency is known of unknown, which says nothing of the front"]
+    assert found.notes() == ["no latency is known for unknown: not on the front"]
     scores = cranfield.evaluate(QRELS, RUNS, "RR")
     known = {"slow and good": stats("a", 5, machine={"cores": 2}), "fast and poor": stats("b", 1, complete=False)}
     said = efficiency(scores, known).notes()
@@ -104,15 +104,15 @@ def test_an_unknown_latency_is_refused():
 
 def test_statistics_are_found_beside_the_runs(tmp_path):
     write_run_stats(stats("a", 5), tmp_path / "a.run")
-    found = stats_beside(["a", "b"], [tmp_path / "a.run", tmp_path / "b.run"])
+    found = read_stats_of_files(["a", "b"], [tmp_path / "a.run", tmp_path / "b.run"])
     assert found["a"].latency("median") == 5
     assert found["b"] is None
 
 
 def test_the_chart_shows_every_timed_run_and_the_front(found):
     spec = chart(found)
-    assert {row["name"] for row in spec["data"]["values"]} == {"slow and good", "fast and poor", "slow and poor"}
-    assert spec["layer"][0]["data"]["values"] == [{"x": 1, "y": 0.5}, {"x": 50, "y": 1.0}]
+    assert {row["name"] for row in spec.rows} == {"slow and good", "fast and poor", "slow and poor"}
+    assert spec.marks[0].rows == [{"x": 1, "y": 0.5}, {"x": 50, "y": 1.0}]
     assert b"slow and good" in rendered(spec, "svg")
 
 
@@ -129,7 +129,7 @@ def test_compare_shows_what_the_runs_cost(timed):
     asked = ("compare", "qrels.txt", "bm25.run", "dense.run", "-m", "nDCG@10")
     printed = shell(*asked, folder=timed)
     assert "median ms" in printed.out
-    assert "no latency is known of dense" in printed.err
+    assert "no latency is known for dense" in printed.err
     made = json.loads(shell(*asked, "--format", "json", folder=timed).out)["efficiency"]
     assert made["front"] == ["bm25"]
     assert made["runs"][0]["median ms"] == 1.5

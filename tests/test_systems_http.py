@@ -19,13 +19,13 @@ from itertools import chain, repeat
 import pytest
 
 import engines
-from cranfield.collection import Topic
-from cranfield.errors import DataError
-from cranfield.systems import Query, system
-from cranfield.systems.drive import Load, drive
-from cranfield.systems.http.client import Client
-from cranfield.systems.http.template import MISSING, at_path, filled, read_template
-from cranfield.systems.system import Busy
+from cranfield.base.collection import Topic
+from cranfield.base.errors import DataError
+from cranfield.retrieval import Query, system
+from cranfield.retrieval.driver import Load, drive
+from cranfield.retrieval.http.client import Client
+from cranfield.retrieval.http.template import MISSING, at_path, filled, read_template
+from cranfield.retrieval.systems_under_test import Busy
 from engines import cut_short, dripping, dropped, garbage, serving, slow, status
 
 SPECS = {
@@ -472,8 +472,8 @@ def test_what_an_address_says_of_endpoints_can_be_pasted(tmp_path):
     """The command in the message writes a description that asks the endpoint."""
     import subprocess
 
-    from cranfield.errors import ConventionError
-    from cranfield.systems.http.template import read_template
+    from cranfield.base.errors import ConventionError
+    from cranfield.retrieval.http.template import read_template
 
     with pytest.raises(ConventionError) as told:
         system("https://shop.example/search?q=red+shoes")

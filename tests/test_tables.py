@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield import evaluate, read_qrels, read_run
-from cranfield.check import check
-from cranfield.errors import BadLineError, ConventionError, DataError, DuplicateError, FormatError
-from cranfield.formats.grades import grade_map
-from cranfield.formats.tables import (
+from cranfield.base.errors import BadLineError, ConventionError, DataError, DuplicateError, FormatError
+from cranfield.base.notifications import notes_to
+from cranfield.collections.check import check
+from cranfield.formats.csv_tables import (
     DELIMITERS,
     Dialect,
-    Numbers,
+    NumberReader,
     SeparatedValues,
     choose_delimiter,
     detect_encoding,
     dialect_in_words,
 )
-from cranfield.formats.topics import read_topic_table
-from cranfield.hearing import heard
-from cranfield.importers import import_collection
-from cranfield.importers.source import Files
+from cranfield.formats.grade_scales import grade_map
+from cranfield.formats.importers.collection_import import import_collection
+from cranfield.formats.importers.source import Files
+from cranfield.formats.topic_tables import read_topic_table
 from hypotheses import examples
 from shell import cranfield
 
@@ -59,7 +59,7 @@ def shop(tmp_path: Path) -> Path:
 def notes(read, *args, **keywords) -> list[str]:
     """What is said while a function reads."""
     sentences: list[str] = []
-    with heard(sentences.append):
+    with notes_to(sentences.append):
         read(*args, **keywords)
     return sentences
 
@@ -70,7 +70,7 @@ SETTLED = ("--grades", STARS, "--duplicates", "last", "--ignore-case")
 
 
 def test_import_reads_the_files_of_the_shop_as_they_are(shop):
-    typed = ("import", "products.csv", "shop", "--topics", "queries.txt", "--qrels", "labels.csv", *SETTLED)
+    typed = ("import", "products.csv", "shop", "--topics-file", "queries.txt", "--qrels", "labels.csv", *SETTLED)
     answer = cranfield(*typed, "--from", "csv", folder=shop)
     assert answer.code == 0, answer.err
     assert read_qrels(shop / "shop").to_dict() == JOINED
@@ -265,7 +265,7 @@ def test_a_number_that_may_have_thousands_is_refused_and_an_option_settles_it():
     with pytest.raises(BadLineError, match=r"<bytes>:2: .*'1,234' may be 1\.234 or 1234; decimal=… says which"):
         read_run(raw)
     assert read_run(raw, decimal="comma")["q"] == [("a", 1.234), ("b", 0.5)]
-    assert Numbers().read("0,125", 1) == 0.125  # no thousands begin with 0
+    assert NumberReader().read("0,125", 1) == 0.125  # no thousands begin with 0
     with pytest.raises(BadLineError, match="found '4.5', expected a decimal comma"):
         read_run(b"query;sku;score\nq;a;4.5\n", decimal=",")
 
@@ -394,7 +394,7 @@ def test_lenient_reading_passes_over_bad_rows_in_every_command(shop):
             "made",
             "--from",
             "csv",
-            "--topics",
+            "--topics-file",
             "queries.txt",
             "--qrels",
             "labels.csv",

@@ -12,12 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.errors import ConventionError, DataError, MissingExtraError, TokenError
-from cranfield.online import Keys, credit, interleave
-from cranfield.online.interleave import METHODS
-from cranfield.online.interleave.method import Evidence
-from cranfield.online.interleave.packed import packed, unpacked
-from cranfield.online.token import FILE_VARIABLE, KEYS_VARIABLE, VERSION, seal, unseal
+from cranfield.base.errors import ConventionError, DataError, MissingExtraError, TokenError
+from cranfield.experiments import Keys, credit, interleave
+from cranfield.experiments.interleaving import METHODS
+from cranfield.experiments.interleaving.method import ListEvidence
+from cranfield.experiments.interleaving.token import (
+    FILE_VARIABLE,
+    KEYS_VARIABLE,
+    VERSION,
+    decode_contents,
+    encode_contents,
+    seal,
+    unseal,
+)
 from hypotheses import examples
 
 KEYS = Keys((bytes(range(32)),))
@@ -58,19 +65,19 @@ def test_a_token_earns_what_its_list_earns(name, lists, k, seed, clicks):
 @examples(60)
 def test_what_is_packed_is_unpacked(names, marks, more, plan):
     method = METHODS.named("probabilistic(tau=1.5)")
-    evidence = Evidence(tuple(marks), tuple(more))
-    again, systems, found, of_plan = unpacked(packed(method, names, evidence, plan))
+    evidence = ListEvidence(tuple(marks), tuple(more))
+    again, systems, found, of_plan = decode_contents(encode_contents(method, names, evidence, plan))
     assert (str(again), list(systems), found, of_plan) == (str(method), names, evidence, plan)
 
 
 def test_a_token_names_its_plan_for_as_many_bytes_as_the_name_has_and_two():
     plain, planned = (interleave(LISTS, 10, random.Random(2)).seal(KEYS, plan=plan) for plan in ("", "shop"))
     assert (len(plain), len(planned)) == (62, 70)
-    assert [unpacked(unseal(text, KEYS)).plan for text in (plain, planned)] == ["", "shop"]
+    assert [decode_contents(unseal(text, KEYS)).plan for text in (plain, planned)] == ["", "shop"]
 
 
 def test_a_token_sealed_before_tokens_named_plans_is_opened():
-    assert unpacked(unseal(OLD_TOKEN, KEYS)).plan == ""
+    assert decode_contents(unseal(OLD_TOKEN, KEYS)).plan == ""
     assert credit(OLD_TOKEN, [1, 3], keys=KEYS).credits == {"bm25": 2.0, "dense": 0.0}
 
 
@@ -118,7 +125,7 @@ def test_a_token_that_was_changed_anywhere_is_refused(place, letter):
     ids="nothing short letters padding sign long cut twice".split(),
 )
 def test_what_is_no_token_is_refused_in_words(text):
-    with pytest.raises(TokenError, match=r"expected a token as it was sealed|not one of ours|of version"):
+    with pytest.raises(TokenError, match=r"expected a sealed token|cannot be opened|of version"):
         credit(text, [1], keys=KEYS)
 
 
@@ -129,7 +136,7 @@ def test_what_is_no_text_is_no_token(what):
 
 
 def test_another_key_does_not_open_a_token():
-    with pytest.raises(TokenError, match=r"not one of ours: changed on the way, sealed with a key that is not here"):
+    with pytest.raises(TokenError, match=r"cannot be opened: it was changed, sealed with an unknown key"):
         credit(token(), [1], keys=OTHER)
 
 
@@ -146,7 +153,7 @@ def test_a_token_of_one_search_is_not_taken_for_another():
 def test_a_token_expires_if_told_so():
     text = token(expires=1_000.0)
     assert credit(text, [1], keys=KEYS, at=1_000.0).credits
-    with pytest.raises(TokenError, match="has expired: it was good until 1970-01-01T00:16:40Z"):
+    with pytest.raises(TokenError, match="has expired: it was valid until 1970-01-01T00:16:40Z"):
         credit(text, [1], keys=KEYS, at=1_001.0)
     with pytest.raises(TokenError, match="has expired"):
         credit(text, [1], keys=KEYS)  # now
@@ -232,7 +239,7 @@ def test_a_folder_is_no_file_of_keys(tmp_path):
 
 def test_where_no_key_can_be_kept_the_error_says_what_to_set(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=rf"no key can be kept there .* set {KEYS_VARIABLE} or {FILE_VARIABLE}"):
+    with pytest.raises(DataError, match=rf"no key can be stored there .* set {KEYS_VARIABLE} or {FILE_VARIABLE}"):
         Keys.of_file(tmp_path / "file" / "keys")
 
 
@@ -264,7 +271,7 @@ def test_keys_never_show_themselves():
 
 def test_keys_of_another_length_are_refused():
     for secrets in ((), (b"short",)):
-        with pytest.raises(ConventionError, match="expected keys of 32 bytes each"):
+        with pytest.raises(ConventionError, match="expected at least one key, each of 32 bytes"):
             Keys(secrets)
 
 

@@ -12,9 +12,14 @@ import pytest
 
 import cranfield
 from cranfield import Conventions, Evaluator, compare
-from cranfield.compare.comparison import ComparisonOptions
-from cranfield.conventions import Changes
-from cranfield.evaluate import EvaluatorOptions, OptionsWithoutBaseline, OptionsWithoutRel, OptionsWithoutWeights
+from cranfield.base.conventions import ConventionChanges
+from cranfield.comparison.compare import ComparisonOptions
+from cranfield.evaluation.evaluate import (
+    EvaluatorOptions,
+    OptionsWithoutBaseline,
+    OptionsWithoutRel,
+    OptionsWithoutWeights,
+)
 from pages import ROOT
 
 if TYPE_CHECKING:
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
 FINE = """
 from cranfield import Evaluator, bounds, compare, curves, design, evaluate, explain, gate, leaderboard
 from cranfield import report, reuse, side_by_side, simulate
-from cranfield.conventions import conventions
+from cranfield.base.conventions import conventions
 
 qrels, answers = {"q": {"d": 1}}, {"q": {"d": 1.0}}
 evaluate(qrels, answers, "AP", missing="skip", collapse="#", drop_self=True)
@@ -70,11 +75,13 @@ def test_mypy_finds_every_misspelt_convention_and_nothing_else(tmp_path: Path) -
 
 
 def test_what_type_checkers_know_of_conventions_is_what_there_is() -> None:
-    assert get_type_hints(Changes) == {one.name: get_type_hints(Conventions)[one.name] for one in fields(Conventions)}
+    assert get_type_hints(ConventionChanges) == {
+        one.name: get_type_hints(Conventions)[one.name] for one in fields(Conventions)
+    }
 
 
 def test_what_type_checkers_know_of_options_is_what_evaluator_and_compare_take() -> None:
-    assert named(Evaluator) == set(EvaluatorOptions.__annotations__) - set(Changes.__annotations__)
+    assert named(Evaluator) == set(EvaluatorOptions.__annotations__) - set(ConventionChanges.__annotations__)
     assert named(compare) == set(ComparisonOptions.__annotations__) - set(OptionsWithoutWeights.__annotations__)
     options = set(EvaluatorOptions.__annotations__)
     assert set(OptionsWithoutWeights.__annotations__) == options - {"weights"}

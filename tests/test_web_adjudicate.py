@@ -8,10 +8,10 @@ from urllib.parse import quote
 import pytest
 
 from browsers import EVIL, Watched
-from cranfield.judge import Event
-from cranfield.judge.agreeing import disagreements
-from cranfield.judge.disputes import Disputes
-from cranfield.judge.policy import decide, labels_of
+from cranfield.judging import Event
+from cranfield.judging.agreement import disagreements
+from cranfield.judging.disagreements import Disputes
+from cranfield.judging.policies import decide, labels_of
 from databases import location_of
 from workbench import Served, example, served
 
@@ -68,7 +68,7 @@ def test_disputes_are_the_disagreements_without_what_is_decided(site: Served) ->
     assert found.ready(30)
 
     def expected() -> list[tuple[str, str]]:
-        stand = log.standing()
+        stand = log.current_events()
         decided = {(key.topic, key.document) for key in stand if key.side == "adjudication"}
         pool = [(item.topic, item.document) for item in disagreements(labels_of(stand))]
         return [each for each in pool if each not in decided]
@@ -108,7 +108,7 @@ def test_a_decision_is_kept_once_and_the_next_is_given(site: Served) -> None:
     assert [(each["said"], each["reason"]) for each in other["outcomes"]] == [("refused", "id")]
     [made] = [each for each in site.bench.log.events() if each.kind == "adjudication"]
     assert (made.assessor, made.grade, made.note, made.seconds, made.list) == ("ann", 2, "read it", 3.5, "adjudicate")
-    assert decide(site.bench.log.standing(), "majority").grades["101"]["d001"] == 2
+    assert decide(site.bench.log.current_events(), "majority").grades["101"]["d001"] == 2
     back = {"events": [{"id": "two", "kind": "withdrawal", "refers": "one"}], "n": 2}
     assert lead.send("/adjudicate.json", back).json()["left"] == 4
     assert "d001" in lead.get("/adjudicate.json").json()["cases"][0]["item"]["document"]
@@ -181,7 +181,7 @@ def test_bad_requests_are_answered_in_words(small: Served, tmp_path: Path) -> No
     assert lead.send("/adjudicate.json", {"events": [], "account": "eve"}).status == 403
     with served(example(tmp_path / "none")) as empty:
         page = empty.client("ann").get("/adjudicate")
-        assert (page.status, "No two people differ" in page.text) == (200, True)
+        assert (page.status, "There is no document on which people differ" in page.text) == (200, True)
 
 
 def test_a_form_decides_without_scripts(small: Served) -> None:
@@ -240,7 +240,9 @@ def test_several_are_decided_by_keys(anywhere: Served, browser: Any) -> None:
     assert watched.said == []
     assert all(url.startswith(anywhere.url) for url in watched.requests)
     context.close()
-    stand = {key.document: event for key, event in anywhere.bench.log.standing().items() if key.side == "adjudication"}
+    stand = {
+        key.document: event for key, event in anywhere.bench.log.current_events().items() if key.side == "adjudication"
+    }
     assert {name: event.grade for name, event in stand.items()} == {EVIL: 2, "d001": 1, "d003": 1, "d004": 3, "d005": 0}
     assert sum(event.kind == "withdrawal" for event in anywhere.bench.log.events()) == 1
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browsers import EVIL, Watched
-from cranfield.judge import Event
-from cranfield.judge.agreeing import drift_of, people_of
+from cranfield.commands.judging import agree
+from cranfield.judging import Event
+from cranfield.judging.agreement import drift_of, people_of
 from cranfield.stats.agreement import Labels, coincidences, confusion
-from cranfield.workspace.judging import agree
 from workbench import Served, example, served
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 import cranfield
 from browsers import Watched
-from cranfield.compare.verdict import verdict
+from cranfield.comparison.comparison_text import verdict
 from cranfield.formats.run_stats import RunStats, write_run_stats
 from workbench import Served, example, served, waited
 
@@ -99,7 +99,7 @@ def test_what_a_run_costs_is_read_again_when_it_changes(site: Served) -> None:
     [
         ("one=bm25&other=no-such", 400, "there is no run 'no-such'"),
         ("one=bm25&other=..%2F..%2Fetc%2Fpasswd", 400, "there is no run"),
-        ("one=bm25&other=fusion&policy=coin", 400, "policy must be one of"),
+        ("one=bm25&other=fusion&policy=coin", 400, "no policy 'coin'; there are latest"),
         ("one=bm25&other=fusion&judgments=log%40no-such", 400, "no-such"),
         ("one=bm25&other=fusion&judgments=log", 422, "no label"),
     ],

@@ -13,9 +13,9 @@ import pytest
 
 from cranfield.http.body import STRANGER_BYTES, STRANGER_SECONDS
 from cranfield.store.roles import ROLES
-from cranfield.web import app
-from cranfield.web.entry import entries
-from cranfield.workspace.bench import UPLOAD
+from cranfield.workbench import app
+from cranfield.workbench.routes import entries
+from cranfield.workbench.workspace import UPLOAD
 from pages import blocks
 from workbench import example, served
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cranfield.errors import DataError
-from cranfield.web import shelving
-from cranfield.web.shelving import Shelving
+from cranfield.base.errors import DataError
+from cranfield.workbench import site as served_site
+from cranfield.workbench.site import IndexLoader
 from databases import new_database, start_server
 from walks import ROUND, filled, hostile, walk
 from workbench import Client, Process, Served, example, served
@@ -77,7 +77,7 @@ def test_a_workspace_without_topics_or_meanings_of_grades_is_told_of_them(tmp_pa
     with served(folder) as site:
         pages = all_pages(site)
         assert "There are no topics yet" in pages["/"].text
-        assert "names no grades" in pages["/rounds/new"].text
+        assert "defines no grades" in pages["/rounds/new"].text
         ann = site.client("ann", "assessor")
         assert 'name="grade" type="number"' in ann.get("/topic?topic=2&document=d1").text
         assert ann.send("/topic.json", {"topic": "2", "document": "d1", "grade": "7"}).status == 200
@@ -167,7 +167,7 @@ def test_a_closed_round_and_two_leads_at_one(tmp_path: Path) -> None:
         late = two.send("/round.json", {"name": name, "state": "paused", "before": "open"})
         assert (late.status, set(late.json())) == (409, {"error", "safe", "advice"})
         page = two.post("/round", {"name": name, "state": "paused", "before": "open"})
-        assert (page.status, "Look at it again" in page.text) == (409, True)
+        assert (page.status, "Load the page again" in page.text) == (409, True)
         again = two.send("/rounds/new.json", {"runs": ["plain.json"], "depth": "1", "name": name})
         assert (again.status, "error" in again.json()) == (400, True)
 
@@ -265,7 +265,7 @@ def test_pages_say_how_far_the_index_is_and_open_when_it_is_there(
 ) -> None:
     folder, going = example(tmp_path / "w"), threading.Event()
     with served(folder) as site:
-        site.site.shelving = Shelving(site.bench, patience=0.05)
+        site.site.index_loader = IndexLoader(site.bench, patience=0.05)
         opened = site.bench.shelf
 
         def slow(progress: Any) -> Any:
@@ -278,7 +278,7 @@ def test_pages_say_how_far_the_index_is_and_open_when_it_is_there(
         status, words = told(vic, "/document?id=d002")
         assert (status, words) == (503, "the documents are being indexed: 34 %")
         page = vic.get("/document?id=d002")
-        assert page.headers["refresh"] == page.headers["retry-after"] == f"{shelving.AGAIN:g}"
+        assert page.headers["refresh"] == page.headers["retry-after"] == f"{served_site.AGAIN:g}"
         assert "refresh" not in vic.get("/document.json?id=d002").headers
         assert vic.get("/topic").status == 200  # what needs no text is there
         going.set()
@@ -322,4 +322,8 @@ def test_an_error_of_the_rooms_below_keeps_its_words() -> None:
     from cranfield.http.refusal import refusal_of
 
     refusal = refusal_of(DataError("a.run:3: expected 6 columns"))
-    assert (refusal.status, refusal.said, refusal.safe) == (400, "a.run:3: expected 6 columns", "Nothing was changed.")
+    assert (refusal.status, refusal.problem, refusal.safe) == (
+        400,
+        "a.run:3: expected 6 columns",
+        "Nothing was changed.",
+    )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browsers import Watched
-from cranfield.check import check
-from cranfield.check.collection import check_collection
+from cranfield.collections.check import check
+from cranfield.collections.check.collection_checks import check_collection
 from workbench import Served, example, served, waited
 
 if TYPE_CHECKING:

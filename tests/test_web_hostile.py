@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from browsers import EVIL, Watched
-from cranfield.web.entry import entries
+from cranfield.workbench.routes import entries
 from databases import new_database
 from walks import PARAMETERS, RUN, filled, hostile, people, settled, walk
 from workbench import Client, Served, served
@@ -140,14 +140,14 @@ def test_nothing_odd_that_anybody_sends_makes_a_server_stumble(
 
 
 def test_a_table_is_no_formula_for_a_spreadsheet(tmp_path: Path) -> None:
-    from cranfield.judge.event import Event
-    from cranfield.judge.policy import Settings
-    from cranfield.judge.versions import freeze
+    from cranfield.judging.event import Event
+    from cranfield.judging.policies import PolicySettings
+    from cranfield.judging.versions import freeze
 
     with served(hostile(tmp_path / "w")) as site:
         formula = '=HYPERLINK("x"),y'
         site.bench.log.add([Event(topic="=1+1", document=formula, grade=1, assessor="ann", note="=2+2")])
-        freeze(site.bench.log, "v", "latest", Settings(), "=3+3")
+        freeze(site.bench.log, "v", "latest", PolicySettings(), "=3+3")
         lead: Client = site.client("zoe")
         label = f"/label.csv?topic=%3D1%2B1&document={quote(formula)}"
         for path in ("/version.csv?name=v", "/versions.csv", "/topic.csv", label):

@@ -15,17 +15,15 @@ import pytest
 
 from browsers import EVIL, Watched
 from chatting import chatting, dropped, grade, says
-from cranfield.judge import Event
-from cranfield.judge.models import asking
-from cranfield.judge.models.drifting import drift_checks
-from cranfield.judge.models.probed import probes_of
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.rounds import open_round
-from cranfield.workspace.calibrating import calibrate
-from cranfield.workspace.estimating import estimate
-from cranfield.workspace.judging import begin_round
-from cranfield.workspace.model_runs import model_failures, model_runs
-from cranfield.workspace.models import ask
+from cranfield.commands.judging import begin_round
+from cranfield.commands.llm_calibration import calibrate, estimate, model_failures, model_runs
+from cranfield.commands.llm_labels import ask
+from cranfield.judging import Event
+from cranfield.judging.llm import ask as asking
+from cranfield.judging.llm.drift import drift_checks
+from cranfield.judging.llm.probes import probes_of
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
 from databases import new_database
 from workbench import Client, Served, example, served
 
@@ -170,11 +168,11 @@ def test_failures_are_filtered_and_turned_over_page_by_page(site: Served) -> Non
     assert (one["total"], one["rows"][0]["problem"], one["rows"][0]["characters"]) == (1, "unparsed", len(RAW))
     assert set(one["reasons"]) == {"dropped", "off the scale", "refusal", "unparsed"}
     beyond = lead.get(path(**{"from": 5000})).text
-    assert "From the first on" in beyond
+    assert "Show the first" in beyond
     whole = lead.get(path(".json", question=one["rows"][0]["id"])).json()["failures"]["rows"][0]["raw"]
     assert whole == RAW
     assert lead.get(path(".json", model=LARGE)).json()["failures"]["total"] == 0
-    assert "Every answer is a label" in lead.get(path(model=LARGE)).text
+    assert "Every reply is a label" in lead.get(path(model=LARGE)).text
 
 
 @pytest.mark.parametrize(
@@ -209,7 +207,7 @@ def test_an_assessor_with_an_open_round_sees_no_label_of_a_model_anywhere(tmp_pa
     with served(example(tmp_path / "w")) as opened:
         log = opened.bench.log
         log.add([Event(topic="101", document="d002", grade=3, assessor=SMALL, source="model", note="the model says 3")])
-        open_round(log, Round(name="one"), [Asked("101", "d002")])
+        open_round(log, Round(name="one"), [RoundItem("101", "d002")])
         assessor = opened.client("ann", "assessor")
         for where in ("/models", "/models.json", "/models.csv", "/label?topic=101&document=d002", "/judge.json"):
             reply = assessor.get(where)
@@ -246,7 +244,7 @@ def test_labels_that_were_added_can_be_calibrated_and_estimates_say_what_they_ne
         assert (values["model"], values["runs"], values["estimate"]) == ("gpt", [], None)
         assert values["calibration"]["answer"]["findings"][0].startswith("gpt agrees with people")
         text = opened.client("lea").get("/models").text
-        assert "its labels were added to the log" in text
+        assert "its labels were imported" in text
         assert "cranfield judge round work.db --pool FILE --sample N" in text
 
 
@@ -256,7 +254,7 @@ def test_a_model_that_nobody_can_be_held_against_is_told_so(tmp_path: Path) -> N
         reply = waited(opened.client("lea"), "/models.json")
         assert reply.status == 200  # what there is to say of the runs is said
         assert "no label of a person" in reply.json()["calibration"]["error"]
-        assert "It cannot be held against people yet" in opened.client("lea").get("/models").text
+        assert "It cannot be calibrated yet" in opened.client("lea").get("/models").text
 
 
 def test_verdicts_failures_and_hostile_text_are_on_the_page(site: Served, browser: Any) -> None:

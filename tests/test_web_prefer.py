@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import binomtest
 
 from browsers import EVIL, Watched
-from cranfield.errors import ConventionError, DataError, UnavailableError
-from cranfield.judge import Event, standing
-from cranfield.judge.giving import as_preferences
-from cranfield.judge.pairs import Comparison, Pair
-from cranfield.judge.policy import Settings, decide, policies
-from cranfield.stats.shares import anytime_share, exact_share
-from cranfield.workspace.preferring import ByTopic, Preferences
+from cranfield.base.errors import ConventionError, DataError, UnavailableError
+from cranfield.judging import Event, current_events
+from cranfield.judging.comparisons import PairComparison, PreferencePair
+from cranfield.judging.label_import import as_preferences
+from cranfield.judging.policies import PolicySettings, decide, policies
+from cranfield.stats.sample_ratio import anytime_share, exact_share
+from cranfield.workbench.pages.prefer import ByTopic, ComparisonResult
 from databases import location_of
 from workbench import Served, example, served
 
@@ -110,12 +110,12 @@ def test_the_side_on_the_left_is_the_one_that_the_log_has_as_document(site: Serv
     found = site.client("ann").get("/preferences.json?comparison=docs").json()
     assert found["wins"]["one"] + found["wins"]["other"] + found["wins"]["even"] == len(found["topics"])
     assert sum(each["one"] + each["other"] for each in found["topics"]) == 12
-    assert decide(site.bench.log.standing(), "bradley-terry").grades  # documents may become grades
+    assert decide(site.bench.log.current_events(), "bradley-terry").grades  # documents may become grades
 
 
 def test_sides_and_orders_are_fair_lots() -> None:
-    plan = Comparison(
-        name="x", kind="lists", one="a", other="b", pairs=tuple(Pair(f"{i}", "a", "b") for i in range(400))
+    plan = PairComparison(
+        name="x", kind="lists", one="a", other="b", pairs=tuple(PreferencePair(f"{i}", "a", "b") for i in range(400))
     )
     swaps = sum(plan.swapped("bob", place) for place in range(400))
     assert 160 < swaps < 240
@@ -173,11 +173,11 @@ def test_no_policy_makes_qrels_of_lists() -> None:
     for policy in policies():
         for aspect in ("relevance", "result-list", "result-list:taste"):
             with suppress(ConventionError, DataError):
-                grades = decide(standing(events), policy, Settings(aspect=aspect)).grades
+                grades = decide(current_events(events), policy, PolicySettings(aspect=aspect)).grades
                 assert {name for found in grades.values() for name in found} <= {"d"}, (policy, aspect)
     for policy in ("bradley-terry", "win-rate"):
         with pytest.raises(DataError, match="make no qrels"):
-            decide(standing(events), policy, Settings(aspect="result-list:taste"))
+            decide(current_events(events), policy, PolicySettings(aspect="result-list:taste"))
     assert as_preferences(events) == b""
     for kind in ("judgment", "adjudication"):
         with pytest.raises(DataError, match="for preferences between result lists"):
@@ -186,13 +186,15 @@ def test_no_policy_makes_qrels_of_lists() -> None:
 
 def test_wins_and_intervals_against_scipy() -> None:
     topics = [ByTopic(f"{i}", 1, 0, 0) for i in range(34)] + [ByTopic(f"l{i}", 0, 2, 1) for i in range(16)]
-    found = Preferences("x", "lists", "A", "B", "open", 50, 1, [*topics, ByTopic("t", 1, 1, 0)], {"bob": 84}, 40, 44)
+    found = ComparisonResult(
+        "x", "lists", "A", "B", "open", 50, 1, [*topics, ByTopic("t", 1, 1, 0)], {"bob": 84}, 40, 44
+    )
     exact = binomtest(34, 50)
     low, high = exact.proportion_ci(method="exact")
     assert found.interval == pytest.approx((low, high))
     assert found.p == pytest.approx(exact.pvalue)
-    assert "A preferred on 34 of 50 topics that are decided (68%, 95% interval 53% to 80%" in found.to_dict()["verdict"]
-    assert "1 topic is even" in found.to_dict()["verdict"]
+    assert "A preferred on 34 of 50 decided topics (68%, 95% interval 53% to 80%" in found.to_dict()["verdict"]
+    assert "1 topic is tied" in found.to_dict()["verdict"]
     early = replace(found, pairs=100)
     assert early.interval == anytime_share(34, 16)
     assert early.p > found.p
@@ -245,7 +247,7 @@ def test_a_comparison_is_paused_and_closed(site: Served) -> None:
     lead, bob = site.client("ann"), site.client("bob", "assessor")
     assert "already" in lead.send("/preferences.json", LISTS).json()["error"]
     lead.send("/preferences/state.json", {"comparison": "taste", "state": "paused"})
-    assert bob.get("/prefer.json").json()["why"] == "nothing is to be compared"
+    assert bob.get("/prefer.json").json()["why"] == "there is nothing to compare"
     assert bob.get("/prefer?comparison=taste").status == 200
     assert said(bob, {"id": "x", "pair": 0, "said": "left"})["outcomes"][0]["why"] == "comparison 'taste' is paused"
     assert bob.post("/prefer", {"of": "taste", "pair": "0", "said": "left"}).status == 409
@@ -290,7 +292,7 @@ def test_several_are_preferred_by_keys(anywhere: Served, browser: Any) -> None:
     assert watched.said == []
     assert all(url.startswith(anywhere.url) for url in watched.requests)
     context.close()
-    stand = sorted(anywhere.bench.log.standing().values(), key=lambda event: event.time)
+    stand = sorted(anywhere.bench.log.current_events().values(), key=lambda event: event.time)
     titles = [(anywhere.site.document(e.document).title, anywhere.site.document(e.other).title, e.grade) for e in stand]  # type: ignore[union-attr]
     assert titles == seen
     assert len(stand) == 5

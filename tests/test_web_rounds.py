@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browsers import Watched
-from cranfield.judge.event import Event
-from cranfield.judge.rounds import lease
-from cranfield.web.render import menu_of_all
+from cranfield.judging.event import Event
+from cranfield.judging.rounds import lease
+from cranfield.workbench.rendering import menu_of_all
 from workbench import Served, example, served
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def test_a_lead_opens_a_round_in_the_browser_and_sees_it_move(site: Served, brow
     page = seen.page
     page.goto("/rounds/new")
     page.get_by_role("spinbutton", name="Depth").fill("2")
-    page.get_by_role("button", name="See what it takes").click()
+    page.get_by_role("button", name="Estimate the cost").click()
     page.get_by_text("hours of one person").wait_for()
     page.get_by_label("Name of the round").fill("spring")
     page.get_by_role("button", name="Open the round").click()
@@ -210,6 +210,6 @@ def test_a_lead_opens_a_round_in_the_browser_and_sees_it_move(site: Served, brow
     site.bench.log.add([Event(topic=one.topic, document=one.document, grade=1, assessor="bob", round="spring")])
     page.get_by_role("rowheader", name="bob").wait_for(timeout=15_000)
     page.get_by_role("button", name="Pause").click()
-    page.get_by_role("button", name="Go on").wait_for()
+    page.get_by_role("button", name="Reopen").wait_for()
     assert seen.said == []
     assert all(url.startswith(site.url) for url in seen.requests)

@@ -13,8 +13,8 @@ import pytest
 
 import cranfield
 from browsers import Watched
-from cranfield.judge.event import Event
-from cranfield.pool.thin import thin
+from cranfield.judging.event import Event
+from cranfield.pooling.reuse import thin
 from workbench import Reply, Served, example, served, waited
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def test_newer_labels_wait_until_somebody_asks(own: Served) -> None:
     own.bench.log.add([Event(topic="101", document=doc, grade=3, assessor="bob") for doc in ("d299", "d245")])
     client = own.client("vic", "viewer")
     page = client.get("/runs?measures=nDCG%4010+AP").text
-    assert "2 newer labels wait; " in page
+    assert "2 newer labels are not included; " in page
     after = client.get(BOARD).json()
     assert (after["newer"], after["answer"]) == (2, before["answer"])
     again = page.partition('role="status">')[2].partition('href="')[2].partition('"')[0].replace("&amp;", "&")
@@ -211,7 +211,7 @@ def test_in_the_browser_a_bad_file_is_shown_by_line_and_a_good_one_is_added(own:
     choose = page.get_by_label("File")
     choose.set_input_files({"name": "seen.run", "mimeType": "text/plain", "buffer": GOOD + b"<img src=x> Q0 d1 1\n"})
     page.get_by_role("button", name="Check and add").click()
-    page.get_by_text("seen.run was not added. Nothing was changed. Mend the file and add it again.").wait_for()
+    page.get_by_text("seen.run was not added. Nothing was changed. Correct the file and add it again.").wait_for()
     page.get_by_text("seen.run:4: error: too few or too many columns").wait_for()
     page.get_by_text("line 4: '<img src=x> Q0 d1 1'").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") == 390

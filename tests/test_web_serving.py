@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.http.limits import Limits
-from cranfield.http.serving import Manner, checked
-from cranfield.web.pages.people import own_path
-from cranfield.web.serving import SERVING, entrance, local_name, new_link
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.http.connections import ClientLimits
+from cranfield.http.serving import ServerSettings, checked
+from cranfield.workbench.pages.people import own_path
+from cranfield.workbench.serve import SERVING, entrance, local_name, new_link
 from shell import cranfield
 from workbench import PASSWORD, Client, Process, Served, example, served
 
@@ -183,7 +183,7 @@ def test_forwarded_addresses_count_only_from_the_named_proxy(tmp_path: Path) -> 
         site.account("ann", "lead")
         own: dict[str, Any] = {"Host": NAME, "Origin": f"https://{NAME}", "Sec_Fetch_Site": None}
         wrong = {"name": "ann", "password": "wrong"}
-        seen = site.site.throttle.addresses.tries
+        seen = site.site.throttle.addresses.attempts
         spoofed = "198.51.100.7"
         assert Client(trusted).post("/login", wrong, **own).status == 401
         assert set(seen) == {"127.0.0.1"}
@@ -205,14 +205,14 @@ def test_forwarded_addresses_count_only_from_the_named_proxy(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("manner", "words"),
     [
-        (Manner(host="0.0.0.0"), "--tls-cert"),
-        (Manner(host="192.0.2.1"), "--tls-cert"),
-        (Manner(proxy="*", names=(NAME,)), "IP address"),
-        (Manner(proxy="proxy.example", names=(NAME,)), "IP address"),
-        (Manner(proxy="10.0.0.1"), "--allow-host"),
+        (ServerSettings(host="0.0.0.0"), "--tls-cert"),
+        (ServerSettings(host="192.0.2.1"), "--tls-cert"),
+        (ServerSettings(proxy="*", names=(NAME,)), "IP address"),
+        (ServerSettings(proxy="proxy.example", names=(NAME,)), "IP address"),
+        (ServerSettings(proxy="10.0.0.1"), "--allow-host"),
     ],
 )
-def test_what_is_not_safe_or_cannot_work_is_refused(manner: Manner, words: str) -> None:
+def test_what_is_not_safe_or_cannot_work_is_refused(manner: ServerSettings, words: str) -> None:
     with pytest.raises(ConventionError, match=words):
         checked(manner, None, None, False)
 
@@ -222,9 +222,9 @@ def test_a_tls_key_that_others_can_read_is_refused_with_the_chmod_to_type(tmp_pa
     open_to_all.write_bytes(pem.read_bytes())
     open_to_all.chmod(0o644)
     with pytest.raises(DataError, match=f"others can read it; chmod 600 {open_to_all}"):
-        checked(Manner(), str(pem), str(open_to_all), False)
+        checked(ServerSettings(), str(pem), str(open_to_all), False)
     open_to_all.chmod(0o600)
-    assert checked(Manner(), str(pem), str(open_to_all), False).tls
+    assert checked(ServerSettings(), str(pem), str(open_to_all), False).tls
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_certificate_that_is_none_is_refused(tmp_path: Path, content: str) -> 
     path = tmp_path / "x.pem"
     path.write_text(content)
     with pytest.raises(ConventionError, match="expected a certificate in PEM"):
-        checked(Manner(), str(path), str(path), False)
+        checked(ServerSettings(), str(path), str(path), False)
 
 
 @pytest.mark.parametrize("missing", ["sqlalchemy", "starlette", "argon2"])
@@ -253,20 +253,26 @@ def test_without_the_extra_help_is_there_and_serving_names_it(tmp_path: Path, mi
 @pytest.mark.parametrize(
     ("manner", "certificate", "insecure", "accounts", "tls"),
     [
-        (Manner(), False, False, False, False),
-        (Manner(), False, True, False, False),
-        (Manner(), True, False, False, True),
-        (Manner(accounts=True), False, False, True, False),
-        (Manner(host="::1"), False, False, False, False),
-        (Manner(host="0.0.0.0"), True, False, True, True),
-        (Manner(host="0.0.0.0"), False, True, True, False),
-        (Manner(host="192.0.2.1"), False, True, True, False),
-        (Manner(proxy="10.0.0.1", names=(NAME,)), False, False, True, True),  # others reach 127.0.0.1 through it
-        (Manner(host="0.0.0.0", proxy="10.0.0.1", names=(NAME,)), False, True, True, True),
+        (ServerSettings(), False, False, False, False),
+        (ServerSettings(), False, True, False, False),
+        (ServerSettings(), True, False, False, True),
+        (ServerSettings(accounts=True), False, False, True, False),
+        (ServerSettings(host="::1"), False, False, False, False),
+        (ServerSettings(host="0.0.0.0"), True, False, True, True),
+        (ServerSettings(host="0.0.0.0"), False, True, True, False),
+        (ServerSettings(host="192.0.2.1"), False, True, True, False),
+        (
+            ServerSettings(proxy="10.0.0.1", names=(NAME,)),
+            False,
+            False,
+            True,
+            True,
+        ),  # others reach 127.0.0.1 through it
+        (ServerSettings(host="0.0.0.0", proxy="10.0.0.1", names=(NAME,)), False, True, True, True),
     ],
 )
 def test_accounts_and_tls_are_demanded_where_others_reach_it(
-    pem: Path, manner: Manner, certificate: bool, insecure: bool, accounts: bool, tls: bool
+    pem: Path, manner: ServerSettings, certificate: bool, insecure: bool, accounts: bool, tls: bool
 ) -> None:
     path = str(pem) if certificate else None
     got = checked(manner, path, path, insecure)
@@ -274,13 +280,13 @@ def test_accounts_and_tls_are_demanded_where_others_reach_it(
 
 
 def test_hosts_are_those_that_were_named() -> None:
-    assert Manner(port=1).hosts == {"127.0.0.1:1", "localhost:1"}
-    assert Manner(host="::1", port=1).hosts == {"[::1]:1", "127.0.0.1:1", "localhost:1"}
-    assert Manner(host="::1", port=1).url == "http://[::1]:1"
-    assert Manner(host="0.0.0.0", port=1).hosts == frozenset()
-    assert Manner(host="10.0.0.1", port=443, tls=True).hosts == {"10.0.0.1", "10.0.0.1:443"}
-    assert NAME in Manner(proxy="10.0.0.2", names=(NAME,), tls=True).hosts
-    assert Manner(proxy="10.0.0.2", names=(NAME,), tls=True).url == f"https://{NAME}"
+    assert ServerSettings(port=1).hosts == {"127.0.0.1:1", "localhost:1"}
+    assert ServerSettings(host="::1", port=1).hosts == {"[::1]:1", "127.0.0.1:1", "localhost:1"}
+    assert ServerSettings(host="::1", port=1).url == "http://[::1]:1"
+    assert ServerSettings(host="0.0.0.0", port=1).hosts == frozenset()
+    assert ServerSettings(host="10.0.0.1", port=443, tls=True).hosts == {"10.0.0.1", "10.0.0.1:443"}
+    assert NAME in ServerSettings(proxy="10.0.0.2", names=(NAME,), tls=True).hosts
+    assert ServerSettings(proxy="10.0.0.2", names=(NAME,), tls=True).url == f"https://{NAME}"
 
 
 def test_the_sixth_version_of_the_protocol_is_spoken_at_its_own_address(tmp_path: Path) -> None:
@@ -433,7 +439,7 @@ def test_bodies_are_bounded_and_a_strangers_are_small(site: Served) -> None:
 
 
 def test_a_body_that_does_not_come_is_not_waited_for_long(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site.site, "limits", Limits(body_seconds=0.2))
+    monkeypatch.setattr(site.site, "limits", ClientLimits(body_seconds=0.2))
     with socket.create_connection(("127.0.0.1", site.port), timeout=30) as raw:
         raw.sendall(beginning(site, "/login.json"))
         assert b" 408 " in raw.recv(200)

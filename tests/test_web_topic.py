@@ -10,7 +10,7 @@ import pytest
 
 from browsers import Watched
 from cranfield import read_collection, side_by_side
-from cranfield.judge.event import Event
+from cranfield.judging.event import Event
 from databases import location_of
 from workbench import Served, example, served, waited
 
@@ -92,8 +92,8 @@ def test_what_is_unjudged_is_judged_in_the_pane(site: Served, browser: Any) -> N
     page.goto("/topic?topic=101&one=odd&other=bm25")
     page.get_by_role("link", name="judge this").first.click(timeout=30_000)
     page.get_by_role("button", name="1 relevant", exact=True).click()
-    page.get_by_role("link", name="who said what of it").click()
-    page.get_by_role("heading", name="What was said of").wait_for()
+    page.get_by_role("link", name="history of its labels").click()
+    page.get_by_role("heading", name="History of the labels of").wait_for()
     assert page.locator("tbody tr").count() == 1
     assert seen.said == []
     assert all(url.startswith(site.url) for url in seen.requests)
@@ -146,7 +146,7 @@ def test_newer_labels_of_a_topic_wait(site: Served) -> None:
     waited(site, path.replace("?", ".json?"))
     site.bench.log.add(labels[1:])
     page = site.client("vic", "viewer").get(path).text
-    assert "1 newer label waits; " in page
+    assert "1 newer label is not included; " in page
     again = page.partition('role="status">')[2].partition('href="')[2].partition('"')[0].replace("&amp;", "&")
     waited(site, again.replace("?", ".json?"))
     fresh = site.client("vic", "viewer").get(path).text
@@ -172,7 +172,7 @@ def test_keys_lead_from_topic_to_topic_and_joins_are_drawn(quiet: Served, browse
     page.locator("h1").click()
     page.keyboard.press("p")
     page.get_by_role("heading", name="bonfire rules").wait_for()
-    page.get_by_text("How these scores came about").click(timeout=30_000)
+    page.get_by_text("How these scores are computed").click(timeout=30_000)
     page.locator("details.worked table").first.wait_for()
     assert seen.said == []
     assert all(url.startswith(quiet.url) for url in seen.requests)
@@ -197,12 +197,12 @@ def from_leaderboard_to_label(site: Served, browser: Any) -> None:
     page.get_by_role("row", name="phrase").get_by_role("link", name="by topic").click(timeout=60_000)
     page.get_by_role("row", name="blossom end rot").get_by_role("link", name="101").click(timeout=60_000)
     page.locator(".side.other").get_by_role("link", name="That black patch on your tomatoes").click(timeout=60_000)
-    page.get_by_role("link", name="On a page of its own").click()
+    page.get_by_role("link", name="On its own page").click()
     page.get_by_role("heading", name="That black patch on your tomatoes").wait_for()
     page.go_back()
     page.get_by_role("button", name="2 highly relevant").click()
-    page.get_by_role("link", name="who said what of it").click()
-    page.get_by_role("heading", name="What was said of").wait_for()
+    page.get_by_role("link", name="history of its labels").click()
+    page.get_by_role("heading", name="History of the labels of").wait_for()
     assert page.locator("tbody tr").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     [event] = site.bench.log.events()

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cranfield import Scores, compare, evaluate, gate, leaderboard
-from cranfield.errors import ConventionError, DataError
-from cranfield.stats.ranking import rank_ranges
-from cranfield.stats.testing import TESTS, TESTS_OF_MANY
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.stats.rank_intervals import rank_ranges
+from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY
 from shell import cranfield
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def test_a_missing_weight_is_refused_by_its_topic(scores):
         scores.weighed(lacking)
     with pytest.raises(DataError, match="no weight for topic 'q'"):
         evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "RR", weights={"p": 1})
-    with pytest.raises(ConventionError, match="nothing is known of the topics but their ids, so no column 'traffic'"):
+    with pytest.raises(ConventionError, match="only the ids of the topics are known, so there is no column 'traffic'"):
         evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "RR", weights="traffic")
 
 
@@ -114,16 +114,16 @@ def test_equal_weights_compare_exactly_as_none(scores, test):
 
 @pytest.mark.parametrize("test", [one.name for one in (*TESTS.values(), *TESTS_OF_MANY.values()) if not one.weighable])
 def test_every_other_test_refuses_by_name_with_those_that_can(scores, test):
-    with pytest.raises(ConventionError, match=f"^{test} knows no weights.*are randomisation, t, bootstrap"):
+    with pytest.raises(ConventionError, match=f"^{test} does not support weights.*: randomisation, t, bootstrap"):
         compare(scores, tests=test, weights=TRAFFIC)
 
 
 def test_margins_and_groups_of_runs_are_refused_with_weights(scores):
     with pytest.raises(ConventionError, match="margin"):
         compare(scores, margin=0.1, weights=TRAFFIC)
-    with pytest.raises(ConventionError, match="seeds knows no weights"):
+    with pytest.raises(ConventionError, match="seeds does not support weights"):
         compare(scores, groups="new=[bd]*", weights=TRAFFIC)
-    with pytest.raises(ConventionError, match="tukey knows no weights"):
+    with pytest.raises(ConventionError, match="tukey does not support weights"):
         leaderboard(scores, test="tukey", weights=TRAFFIC)
 
 
@@ -162,7 +162,7 @@ def test_the_topic_that_decides_is_found_by_weights():
     heavy = dict.fromkeys(topics, 1.0) | {"0": 10.0}
     cautions = compare(Scores.from_table(table, ["a", "b"], topics), weights=heavy).cautions
     text = next(caution.text for caution in cautions if caution.code == "one-topic")
-    assert text.startswith("without topic '0' the difference of b and a by score would have the other sign")
+    assert text.startswith("without topic '0' the difference of b and a by score would change its sign")
 
 
 def test_all_makes_the_tests_that_know_weights(scores):
@@ -225,7 +225,7 @@ def test_a_verdict_by_weights_claims_nothing_that_its_interval_holds_open():
         assert not comparison.significant(comparison.pairs[0])
         [sentence] = comparison.sentences()
         assert "is ahead of" in sentence
-        assert "the test rejects, the interval of the mean by weight holds 0" in sentence
+        assert "the test rejects, but the interval of the mean by weight contains 0" in sentence
         verdict = comparison.to_text().splitlines()[0]
         assert "is ahead of" in verdict
         assert "AP by weight" in verdict
@@ -259,7 +259,7 @@ def test_every_mean_that_is_not_by_weights_says_so(files):
 def test_eval_shows_both_means_and_names_what_was_weighed_by(files):
     found = weighed(files, "eval")
     assert found.out.splitlines()[0].split()[:5] == ["run", "RR", "unweighted", "RR", "by"]
-    assert "weighed by traffic: 30 topics count as 9.9 of equal weight" in found.out
+    assert "weighted by traffic: 30 topics count as 9.9 of equal weight" in found.out
     data = json.loads(weighed(files, "eval", "--format", "json").out)
     plain = json.loads(ask(files, "eval", "--format", "json").out)
     assert [run["mean"] for run in data["runs"]] == [run["mean"] for run in plain["runs"]]

@@ -7,7 +7,7 @@ import shutil
 import click
 import pytest
 
-from cranfield.cli import cli, wording
+from cranfield.cli import cli, command_classes
 from cranfield.cli.eval import command
 from cranfield.cli.options import CONVENTIONS
 from shell import EXAMPLES, cranfield
@@ -31,12 +31,14 @@ from shell import EXAMPLES, cranfield
     ],
 )
 def test_an_argument_is_said_as_the_option(said, shown):
-    assert wording.in_options(said, command.params) == shown
+    assert command_classes.in_options(said, command.params) == shown
 
 
 @pytest.mark.parametrize(("kind", "option"), [("run", "--run-format"), ("qrels", "--qrels-format")])
 def test_a_format_is_that_of_the_file_which_was_read(kind, option):
-    assert wording.in_options("format=… overrules this", command.params, kind) == f"{option} FORMAT overrules this"
+    assert (
+        command_classes.in_options("format=… overrules this", command.params, kind) == f"{option} FORMAT overrules this"
+    )
 
 
 def test_the_convention_scores_goes_with_every_verb_that_takes_scores():

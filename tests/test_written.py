@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from typing import TYPE_CHECKING
 
 import click
 import pytest
 
+from cranfield.base.notifications import written_files
 from cranfield.cli import COMMANDS, cli
 from cranfield.formats.streams import all_or_none, write_bytes
-from cranfield.hearing import written_files
 from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ WRITES = {  # a command that writes, and the files that it then names
     "corrections -o corrections.json --format json": ["corrections.json"],
     "presets -o presets.json --format json": ["presets.json"],
     "formats -o formats.json --format json": ["formats.json"],
+    "plugins -o plugins.json --format json": ["plugins.json"],
     "collection show allotment -o shown.json --format json": ["shown.json"],
     "collection stats allotment -o stats.json --format json": ["stats.json"],
     "collection check allotment -o checked.json --format json": ["checked.json"],
@@ -97,7 +99,15 @@ OTHERS = {"pool judge", "online simulate"}  # which say how many labels or event
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(prepared: Path, tmp_path: Path) -> Path:
+    """A folder of its own with all that the commands read."""
+    return shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands read, made once."""
+    tmp_path = tmp_path_factory.mktemp("prepared")
     made = cranfield("pool", *shlex.split(RUNS), "--depth", "3", "-o", tmp_path / "given.jsonl")
     assert made.code == 0
     tables = tmp_path / "tables"

@@ -70,17 +70,17 @@ def test_reports_findings_prompts_and_the_bundled_collection_are_read_from_a_zip
 ) -> None:
     code = (
         "import sys, os; sys.path.insert(0, sys.argv[1])\n"
-        "from cranfield import packaged\n"
+        "from cranfield.base import package_files\n"
         "from cranfield.cli import cli\n"
-        "from cranfield.judge.models.prompt import bundled, read_prompt\n"
-        "from cranfield.systems.http.template import templates\n"
+        "from cranfield.judging.llm.questions import bundled, read_prompt\n"
+        "from cranfield.retrieval.http.template import templates\n"
         "for line in sys.argv[3:]:\n"
         "    try:\n"
         "        cli.main(line.split(), prog_name='cranfield')\n"
         "    except SystemExit as stop:\n"
         "        print('left with', stop.code)\n"
         "print(len([read_prompt(name) for name in bundled()]), 'elasticsearch' in templates())\n"
-        "print(packaged.folder('bundled'), file=open(sys.argv[2], 'w'))\n"
+        "print(package_files.folder('collections/bundled'), file=open(sys.argv[2], 'w'))\n"
     )
     where = str(tmp_path / "where")
     report = tmp_path / "report.html"

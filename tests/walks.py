@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from browsers import EVIL
-from cranfield.judge.event import Event
-from cranfield.judge.models import kept
-from cranfield.judge.plan import Asked, Round
-from cranfield.judge.policy import Settings
-from cranfield.judge.rounds import lease, open_round
-from cranfield.judge.versions import freeze
-from cranfield.web.entry import entries
-from cranfield.workspace.preferring import begin
+from cranfield.judging.assignments import record
+from cranfield.judging.event import Event
+from cranfield.judging.llm import question_store
+from cranfield.judging.policies import PolicySettings
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import lease, open_round
+from cranfield.judging.versions import freeze
+from cranfield.workbench.pages.prefer import open_comparison_of_runs
+from cranfield.workbench.routes import entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cranfield.judge.log import Log
+    from cranfield.judging.log import Log
     from workbench import Client, Served
 
 RUN = f"{EVIL.replace('/', '⁄')}.json"  # a file cannot be called otherwise
@@ -130,7 +131,7 @@ def hostile(folder: Path) -> Path:
 def filled(site: Served) -> None:
     """A round with labels and a note, a document that is out, a frozen version: on each page something stands."""
     log = site.bench.log
-    asked = [Asked(TOPIC, DOCUMENT), Asked(TOPIC, "d1"), Asked("2", "d1"), Asked("2", ARABIC)]
+    asked = [RoundItem(TOPIC, DOCUMENT), RoundItem(TOPIC, "d1"), RoundItem("2", "d1"), RoundItem("2", ARABIC)]
     open_round(log, Round(name=ROUND, overlap=2, scale=(0, 1, 2)), asked)
     for place, name in enumerate(("ann", "bob")):
         site.account(name, "assessor")
@@ -139,9 +140,9 @@ def filled(site: Served) -> None:
             said: dict[str, Any] = {"note": EVIL, "seconds": 5.0, "assessor": name, "round": ROUND}
             log.add([Event(topic=one.topic, document=one.document, grade=grade, **said)])
     asked_of_a_model(log)
-    freeze(log, VERSION, "latest", Settings(), EVIL)
+    freeze(log, VERSION, "latest", PolicySettings(), EVIL)
     for name, kind in ((LISTS, "lists"), (PAIRS, "documents")):
-        begin(site.bench, name, kind, RUN, "plain.json", depth=3)
+        open_comparison_of_runs(site.bench, name, kind, RUN, "plain.json", depth=3)
     accounts = site.site.accounts
     accounts.invite("assessor", "ann", "guest")
     accounts.new_token("ann", EVIL[:60])
@@ -169,18 +170,18 @@ def asked_of_a_model(log: Log) -> None:
     def work(transaction: Any) -> None:
         for name, more in (("s1", {}), ("s2", checked)):
             definition = hostile | {"assessor": MODEL, "endpoint": f"http://{EVIL}", "pool": {"file": EVIL}, **more}
-            transaction.apply(kept.record("series", id=name, model="m", at=NOW, definition=definition))
+            transaction.apply(record("series", id=name, model="m", at=NOW, definition=definition))
         for row in rows:
             whole = usual | row
-            transaction.apply(kept.record("question", **{name: whole[name] for name in kept.BEFORE}))
-            transaction.apply(kept.record("reply", **{name: whole[name] for name in ("id", *kept.AFTER)}))
+            transaction.apply(record("question", **{name: whole[name] for name in question_store.BEFORE}))
+            transaction.apply(record("reply", **{name: whole[name] for name in ("id", *question_store.AFTER)}))
 
     log.write(work)
     pairs = [(TOPIC, DOCUMENT), (TOPIC, "d1"), ("2", "d1")]  # enough to hold it against people, and to estimate from
     log.add([Event(topic=t, document=d, grade=n, assessor=MODEL, source="model") for n, (t, d) in enumerate(pairs)])
     log.add([Event(topic=t, document=d, grade=n % 2, assessor="cy") for n, (t, d) in enumerate(pairs)])
     frame = {TOPIC: [DOCUMENT, "d1"], "2": ["d1"]}
-    drawn = [Asked(topic, document, 1, 0.5) for topic, document in pairs]
+    drawn = [RoundItem(topic, document, 1, 0.5) for topic, document in pairs]
     open_round(log, Round(name=DRAWN, sample=EVIL, frame=frame, assessors=("nobody",)), drawn)
 
 

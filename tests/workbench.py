@@ -17,17 +17,17 @@ from urllib.parse import urlencode
 
 from argon2 import PasswordHasher
 
-from cranfield.http.serving import Manner, bound, server
-from cranfield.web.app import application
-from cranfield.web.site import Site
-from cranfield.workspace.bench import make_example, open_bench
-from cranfield.workspace.jobs import Jobs
+from cranfield.http.serving import ServerSettings, bound, server
+from cranfield.workbench.app import application
+from cranfield.workbench.jobs import Jobs
+from cranfield.workbench.site import Site
+from cranfield.workbench.workspace import make_example, open_bench
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cranfield.http.limits import Limits
+    from cranfield.http.connections import ClientLimits
 
 PASSWORD = "correct horse battery staple"
 PASSWORD_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)  # cheap
@@ -125,18 +125,18 @@ def served(
     db: str | None = None,
     accounts: bool = True,
     pem: Path | None = None,
-    limits: Limits | None = None,
+    limits: ClientLimits | None = None,
     **manner: Any,
 ) -> Iterator[Served]:
     """Serve a folder from a thread; `pem` holds a certificate and its key."""
     bench = open_bench(folder, db)
     opened, how = bound(
-        Manner(port=0, accounts=accounts, tls=pem is not None or bool(manner.get("proxy")), **manner), limits
+        ServerSettings(port=0, accounts=accounts, tls=pem is not None or bool(manner.get("proxy")), **manner), limits
     )
     opened.listen()
     jobs = Jobs(bench)
     site = Site(bench, jobs, how, opened.connections.limits)
-    site.shelving.patience = 30  # a machine at work on other tests takes its time
+    site.index_loader.patience = 30  # a machine at work on other tests takes its time
     certificate = None if pem is None else str(pem)
     running = server(application(site), how, opened, certificate, certificate)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [opened]}, daemon=True)

@@ -7,17 +7,17 @@ import os
 import random
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import DataError
-from cranfield.judge import Event, open_log
-from cranfield.judge.plan import Nothing
-from cranfield.judge.rounds import lease
-from cranfield.judge.versions import freeze
+from cranfield.base.errors import DataError
+from cranfield.judging import Event, open_log
+from cranfield.judging.round_plan import NoLease
+from cranfield.judging.rounds import lease
+from cranfield.judging.versions import freeze
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.process import BaseProcess
 
-NEEDED = ["workers", "sqlalchemy.dialects.sqlite", "cranfield.judge.database", "cranfield.judge.versions"]
+NEEDED = ["workers", "sqlalchemy.dialects.sqlite", "cranfield.judging.database_log", "cranfield.judging.versions"]
 
 
 def begin(work: Callable[..., Any], *arguments: Any) -> BaseProcess:
@@ -87,7 +87,7 @@ def judge(location: str, person: str, seed: int, walks_away: bool) -> None:
     """Ask for documents and grade them until there is nothing; some walk away in the middle."""
     draw = random.Random(seed)
     log = open_log(location)
-    while not isinstance(got := lease(log, person, "r"), Nothing):
+    while not isinstance(got := lease(log, person, "r"), NoLease):
         if walks_away and draw.random() < 0.2:
             break
         place = got[0]

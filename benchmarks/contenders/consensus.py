@@ -42,7 +42,7 @@ def with_cranfield(rows: list[tuple[str, str, int]]) -> Any:
     from scipy import sparse  # type: ignore[import-untyped, unused-ignore]  # noqa: F401 (loaded before the clock starts)
 
     from cranfield.stats.consensus.method import METHODS
-    from cranfield.stats.labels import Labels
+    from cranfield.stats.ratings import Labels
 
     method = METHODS.named("dawid-skene")
 

@@ -1,4 +1,4 @@
-"""What the driver adds to a query over HTTP: a bare client loop and `cranfield.systems.drive`, by turns, on one server.
+"""What the driver adds to a query over HTTP: a bare client loop and `cranfield.retrieval.driver`, by turns, on one server.
 
 Arguments: queries, hits in an answer, repeats. The server is a process of its own that sends the same answer to
 everything, in the layout of Elasticsearch. Both sides parse the JSON and read ids and scores; the driver besides keeps
@@ -55,10 +55,9 @@ def bare(port: int, queries: int, hits: int) -> float:
 
 def driven(port: int, queries: int, hits: int) -> float:
     """The same through cranfield: template, retries, latencies, journal."""
-    from cranfield.collection import Topic
-    from cranfield.systems import Query, system
-    from cranfield.systems.drive import Load, drive
-    from cranfield.systems.journal import Journal
+    from cranfield.base.collection import Topic
+    from cranfield.retrieval import Query, system
+    from cranfield.retrieval.driver import Journal, Load, drive
 
     engine = system(f"elasticsearch:http://127.0.0.1:{port}/b")
     asked = [Query(str(i), f"query {i}", Topic(str(i), "")) for i in range(queries)]

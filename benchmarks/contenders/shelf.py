@@ -11,7 +11,7 @@ import random
 import sys
 from time import perf_counter, process_time
 
-from cranfield.formats.shelf import open_shelf
+from cranfield.formats.document_index import open_shelf
 
 
 def main(collection: str, where: str, number: str) -> None:

@@ -5,112 +5,109 @@ The public names, in the order of the flow. Each is loaded when it is first used
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 TYPE_CHECKING = False  # a type checker takes it for True; importing typing would cost more than all the rest here
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from cranfield import online as online
-    from cranfield.bounds import bounds as bounds
-    from cranfield.collection import Collection as Collection
-    from cranfield.collection import Document as Document
-    from cranfield.collection import Extras as Extras
-    from cranfield.collection import Qrels as Qrels
-    from cranfield.collection import Topic as Topic
-    from cranfield.compare import Comparison as Comparison
-    from cranfield.compare import compare as compare
-    from cranfield.compare.leaderboard import Leaderboard as Leaderboard
-    from cranfield.compare.leaderboard import leaderboard as leaderboard
-    from cranfield.conventions import PRESETS as PRESETS
-    from cranfield.conventions import Conventions as Conventions
-    from cranfield.correlate import correlate as correlate
-    from cranfield.curves import curves as curves
-    from cranfield.design import design as design
-    from cranfield.errors import CranfieldError as CranfieldError
-    from cranfield.errors import DataWarning as DataWarning
-    from cranfield.evaluate import Evaluator as Evaluator
-    from cranfield.evaluate import evaluate as evaluate
-    from cranfield.explain import explain as explain
-    from cranfield.explain import explain_as as explain_as
+    from cranfield import experiments as experiments
+    from cranfield.base.collection import Collection as Collection
+    from cranfield.base.collection import Document as Document
+    from cranfield.base.collection import Extras as Extras
+    from cranfield.base.collection import Qrels as Qrels
+    from cranfield.base.collection import Topic as Topic
+    from cranfield.base.conventions import PRESETS as PRESETS
+    from cranfield.base.conventions import Conventions as Conventions
+    from cranfield.base.errors import CranfieldError as CranfieldError
+    from cranfield.base.errors import DataWarning as DataWarning
+    from cranfield.base.run import Run as Run
+    from cranfield.comparison.compare import Comparison as Comparison
+    from cranfield.comparison.compare import compare as compare
+    from cranfield.comparison.correlate import correlate as correlate
+    from cranfield.comparison.design import design as design
+    from cranfield.comparison.gate.gate import Gate as Gate
+    from cranfield.comparison.gate.gate import gate as gate
+    from cranfield.comparison.leaderboard import Leaderboard as Leaderboard
+    from cranfield.comparison.leaderboard import leaderboard as leaderboard
+    from cranfield.comparison.reproduce import reproduce as reproduce
+    from cranfield.comparison.stability import stability as stability
+    from cranfield.evaluation.bounds import bounds as bounds
+    from cranfield.evaluation.curves import curves as curves
+    from cranfield.evaluation.evaluate import Evaluator as Evaluator
+    from cranfield.evaluation.evaluate import evaluate as evaluate
+    from cranfield.evaluation.explain import explain as explain
+    from cranfield.evaluation.explain import explain_as as explain_as
+    from cranfield.evaluation.hits import Hits as Hits
+    from cranfield.evaluation.measures import Measure as Measure
+    from cranfield.evaluation.measures import measure as measure
+    from cranfield.evaluation.measures import measures as measures
+    from cranfield.evaluation.scores import Scores as Scores
+    from cranfield.evaluation.side_by_side import side_by_side as side_by_side
+    from cranfield.evaluation.slices import slices as slices
     from cranfield.formats import read_qrels as read_qrels
     from cranfield.formats import read_run as read_run
-    from cranfield.formats.folder import read_collection as read_collection
-    from cranfield.fuse import fuse as fuse
-    from cranfield.gate import Gate as Gate
-    from cranfield.gate import gate as gate
-    from cranfield.hits import Hits as Hits
-    from cranfield.measures import Measure as Measure
-    from cranfield.measures import measure as measure
-    from cranfield.measures import measures as measures
-    from cranfield.pool import Pool as Pool
-    from cranfield.pool import pool as pool
-    from cranfield.pool.make import session as session
-    from cranfield.pool.reuse import reuse as reuse
-    from cranfield.pool.simulate import simulate as simulate
-    from cranfield.report import report as report
-    from cranfield.reproduce import reproduce as reproduce
-    from cranfield.run import Run as Run
-    from cranfield.scores import Scores as Scores
-    from cranfield.sides import side_by_side as side_by_side
-    from cranfield.slices import slices as slices
-    from cranfield.stability import stability as stability
+    from cranfield.formats.collection_folder import read_collection as read_collection
+    from cranfield.pooling.pool import Pool as Pool
+    from cranfield.pooling.pool import pool as pool
+    from cranfield.pooling.pool import session as session
+    from cranfield.pooling.reuse import reuse as reuse
+    from cranfield.pooling.simulation import simulate as simulate
+    from cranfield.reports.report import report as report
+    from cranfield.retrieval.fusion import fuse as fuse
+    from cranfield.retrieval.tune import tune as tune
     from cranfield.stats.overlap import rbo as rbo
-    from cranfield.tune import tune as tune
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Document": "collection",
-    "Topic": "collection",
-    "Collection": "collection",
-    "read_collection": "formats.folder",
-    "Qrels": "collection",
-    "Extras": "collection",
-    "Run": "run",
+    "Document": "base.collection",
+    "Topic": "base.collection",
+    "Collection": "base.collection",
+    "read_collection": "formats.collection_folder",
+    "Qrels": "base.collection",
+    "Extras": "base.collection",
+    "Run": "base.run",
     "read_qrels": "formats",
     "read_run": "formats",
-    "Hits": "hits",
-    "Measure": "measures",
-    "measure": "measures",
-    "measures": "measures",
-    "Conventions": "conventions",
-    "PRESETS": "conventions",
-    "Evaluator": "evaluate",
-    "evaluate": "evaluate",
-    "Scores": "scores",
-    "bounds": "bounds",
-    "curves": "curves",
-    "fuse": "fuse",
-    "tune": "tune",
-    "slices": "slices",
-    "explain": "explain",
-    "explain_as": "explain",
-    "side_by_side": "sides",
-    "correlate": "correlate",
+    "Hits": "evaluation.hits",
+    "Measure": "evaluation.measures",
+    "measure": "evaluation.measures",
+    "measures": "evaluation.measures",
+    "Conventions": "base.conventions",
+    "PRESETS": "base.conventions",
+    "Evaluator": "evaluation.evaluate",
+    "evaluate": "evaluation.evaluate",
+    "Scores": "evaluation.scores",
+    "bounds": "evaluation.bounds",
+    "curves": "evaluation.curves",
+    "fuse": "retrieval.fusion",
+    "tune": "retrieval.tune",
+    "slices": "evaluation.slices",
+    "explain": "evaluation.explain",
+    "explain_as": "evaluation.explain",
+    "side_by_side": "evaluation.side_by_side",
+    "correlate": "comparison.correlate",
     "rbo": "stats.overlap",
-    "reproduce": "reproduce",
-    "compare": "compare",
-    "Comparison": "compare",
-    "leaderboard": "compare.leaderboard",
-    "Leaderboard": "compare.leaderboard",
-    "stability": "stability",
-    "design": "design",
-    "gate": "gate",
-    "Gate": "gate",
-    "pool": "pool",
-    "Pool": "pool",
-    "session": "pool.make",
-    "simulate": "pool.simulate",
-    "reuse": "pool.reuse",
-    "report": "report",
-    "CranfieldError": "errors",
-    "DataWarning": "errors",
+    "reproduce": "comparison.reproduce",
+    "compare": "comparison.compare",
+    "Comparison": "comparison.compare",
+    "leaderboard": "comparison.leaderboard",
+    "Leaderboard": "comparison.leaderboard",
+    "stability": "comparison.stability",
+    "design": "comparison.design",
+    "gate": "comparison.gate.gate",
+    "Gate": "comparison.gate.gate",
+    "pool": "pooling.pool",
+    "Pool": "pooling.pool",
+    "session": "pooling.pool",
+    "simulate": "pooling.simulation",
+    "reuse": "pooling.reuse",
+    "report": "reports.report",
+    "CranfieldError": "base.errors",
+    "DataWarning": "base.errors",
 }
 
-_ROOMS = ("online",)  # reached by their own names, as cranfield.online.interleave
+_ROOMS = ("experiments",)  # reached by their own names, as in cranfield.experiments.interleave
 
 if not TYPE_CHECKING:
     __all__ = list(_HOMES)  # a type checker takes the names imported above, as each is imported under its own name
@@ -128,25 +125,13 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _picture(answer: Any) -> Any:
+def _draw_chart(result: Any) -> str:
+    """The chart of a result as HTML, empty if it has none. Results of lower rooms call this, so that none imports `reports`."""
     import importlib
 
-    return importlib.import_module("cranfield.report.notebook").picture(answer)
+    chart: str = importlib.import_module("cranfield.reports.notebook").picture(result)
+    return chart
 
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES, *_ROOMS])
-
-
-class _Package(ModuleType):
-    def __setattr__(self, name: str, value: Any) -> None:
-        # The import system binds a submodule to its name after running it; where a function shares
-        # its module's name (evaluate, measures), the function is what people mean by it.
-        if name in _HOMES and isinstance(value, ModuleType):
-            value = getattr(value, name)
-        if name == "answer":
-            value.picture = _picture  # a room above draws what results show in notebooks; only the door may name it
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -1,9 +1,9 @@
-"""The command line: a command is one module here, which parses, calls one verb of the workspace, and shows the answer.
+"""The command line. A command is one module here: it parses, calls one function of `commands`, and shows the answer.
 
-A module that states its PLACE in the order of the work is a command: its file's name is the command's (a keyword has
-an underscore behind it), its docstring the command's help. `cranfield --help` reads the first lines of the files and
-imports none of them, so that it needs neither NumPy nor the measures. Every error ends here as one line and an exit
-code; one that nobody foresaw is a crash (`cli.crash`).
+A module with a PLACE (its position in the order of the work) is a command. Its file name is the command's name (a keyword
+has an underscore after it), and its docstring is the help. `cranfield --help` reads the first lines of the files and
+imports none of them, so it needs neither NumPy nor the measures. Every error ends here as one line and an exit
+code; an unforeseen error is a crash (`cli.crash`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import sys
 import threading
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
 
 from cranfield import __version__
-from cranfield.columns import legible
-from cranfield.errors import CranfieldError, DataError, DataWarning, UnjudgedWarning
+from cranfield.base.errors import CranfieldError, DataError, DataWarning, PluginWarning, UnjudgedWarning
+from cranfield.base.registry import Registry
+from cranfield.base.text_layout import legible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,21 +31,39 @@ if TYPE_CHECKING:
 __all__ = ["BAD_USAGE", "COMMANDS", "cli", "in_words", "main"]
 
 BAD_USAGE, BAD_DATA, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG}  # what writing to standard output may end in
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG}  # errors of writing to standard output
 
 
-def commands_in(folders: Iterable[str], read: Callable[[str], bytes]) -> dict[str, str]:
-    """Each command and the first sentence of its help, in the order of the work; `read` gives a file's bytes."""
+class CommandEntry(NamedTuple):
+    """A command: its name, the first sentence of its help, its place in the order of the work, and what it runs."""
+
+    name: str
+    sentence: str
+    place: int
+    command: click.Command | None = None  # None: the module of that name here
+
+    def load(self) -> click.Command:
+        """Import the module of the command, unless that is done."""
+        command = self.command
+        if command is None:
+            from importlib import import_module
+            from keyword import iskeyword
+
+            command = import_module(f"{__name__}.{self.name}{'_' * iskeyword(self.name)}").command
+        command.name = self.name
+        return command
+
+
+def commands_in(folders: Iterable[str], read: Callable[[str], bytes]) -> Iterator[CommandEntry]:
+    """The commands of some folders; `read` returns the bytes of a file."""
     from pkgutil import iter_modules
 
-    commands = []
     for finder, name, _ in iter_modules(folders):
         first, _, rest = read(os.path.join(_folder_of(finder), f"{name}.py")).partition(b"\n")
-        _, stated, place = rest.partition(b"\nPLACE = ")
-        if stated:
+        _, is_command, place = rest.partition(b"\nPLACE = ")
+        if is_command:
             number = int(place.split(maxsplit=1)[0])
-            commands.append((number, name.removesuffix("_"), first.decode().strip('"')))
-    return {name: sentence for _, name, sentence in sorted(commands)}
+            yield CommandEntry(name.removesuffix("_"), first.decode().strip('"'), number)
 
 
 def _folder_of(finder: Any) -> str:
@@ -53,63 +72,70 @@ def _folder_of(finder: Any) -> str:
     return folder
 
 
+def _of_package(name: str, value: Any) -> CommandEntry:
+    """The command of another package: a click command, or a module that holds one as `command`."""
+    command = value if isinstance(value, click.Command) else getattr(value, "command", None)
+    if not isinstance(command, click.Command):
+        raise TypeError("expected a click command, or a module that holds one as `command`")
+    return CommandEntry(name, command.get_short_help_str(100), getattr(value, "PLACE", LAST), command)
+
+
+LAST = 1000  # the place of a command that states none
 LOADER: Any = __spec__.loader
-COMMANDS = commands_in(__path__, LOADER.get_data)
+COMMANDS: Registry[CommandEntry] = Registry(
+    "command", "commands", order=lambda each: (each.place, each.name), accept=_of_package
+)
+for _entry in commands_in(__path__, LOADER.get_data):
+    COMMANDS.add(_entry, module=__name__)
 
 
 class Commands(click.Group):
-    """The commands, each loaded when it is first asked for."""
+    """The commands, each imported when it is first used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order of the work."""
+        """The names of the commands, in the order of the work."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the one module that is needed."""
-        if name not in COMMANDS:
-            return None
-        from importlib import import_module
-        from keyword import iskeyword
-
-        command: click.Command = import_module(f"cranfield.cli.{name}{'_' * iskeyword(name)}").command
-        command.name = name
-        return command
+        """Import the module of one command."""
+        entry = COMMANDS.find(name)
+        return None if entry is None else entry.load()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say which one may have been meant."""
+        """Find the command, or suggest a similar one."""
         name = args[0]
-        if name in COMMANDS or name.startswith("-"):
+        if name.startswith("-") or COMMANDS.find(name) is not None:
             return super().resolve_command(ctx, args)
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, COMMANDS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-        raise click.UsageError(f"no command {name!r}; {hint}", ctx)
+        raise click.UsageError(str(COMMANDS.unknown(name)), ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing any."""
+        """List the commands without importing any of ours."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, each.sentence) for name, each in COMMANDS.items()])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments before the command; --help-all shows no more than --help here."""
+        return super().parse_args(ctx, ["--help"] if args[:1] == ["--help-all"] else args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
         with _ending_in_words(), _legible(), _warning():
-            from cranfield.cli.output import telling_where
+            from cranfield.cli.output import reporting_files
 
-            with telling_where(), _saying_which_core():
+            with reporting_files(), _reporting_core():
                 answer = super().invoke(ctx)
             sys.stdout.flush()
         return answer
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
-        """Read what was typed; what cannot be understood is told without escapes for the terminal."""
+        """Parse the arguments; error messages contain no terminal escapes."""
         with _ending_in_words(), _legible():
             return super().make_context(*arguments, **options)
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run, help and version included; nothing that click itself raises ends in a traceback either."""
+        """Run, help and version included; an exception of click itself does not end in a traceback either."""
         with _ending_in_words():
             return super().main(*arguments, **options)
 
@@ -135,7 +161,7 @@ def _ending_in_words() -> Iterator[None]:
 
 
 def in_words(error: Exception) -> tuple[str, int] | None:
-    """What to say about an error, and the exit code; None for a crash."""
+    """The message about an error, and the exit code; None for a crash."""
     if isinstance(error, UnjudgedWarning):
         return f"{error} (--allow-unjudged goes on)", BAD_DATA
     if isinstance(error, CranfieldError):
@@ -145,7 +171,7 @@ def in_words(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, OSError):
         return _of_the_system(error), BAD_DATA
     if isinstance(error, ImportError):
-        from cranfield.extras import advice
+        from cranfield.base.optional_packages import advice
 
         if (missing := advice(error)) is not None:
             return str(missing), BAD_USAGE
@@ -159,11 +185,11 @@ def _crashed(error: Exception) -> tuple[str, int]:
 
 
 def _of_the_system(error: OSError) -> str:
-    """An error of the operating system as a sentence: a file's name, or what cannot be written."""
-    said = error.strerror or str(error) or type(error).__name__
+    """An error of the operating system as a sentence, with the name of the file."""
+    message = error.strerror or str(error) or type(error).__name__
     where = error.filename or ("standard output" if error.errno in FULL else None)
     name = os.fsdecode(where) if isinstance(where, (str, bytes)) else where
-    return said if name is None else f"{name}: {said}"
+    return message if name is None else f"{name}: {message}"
 
 
 def _say(problem: str) -> None:
@@ -174,7 +200,7 @@ def _say(problem: str) -> None:
 
 @contextmanager
 def _legible() -> Iterator[None]:
-    """Spell out what cannot be seen in click's own complaints, which quote what was typed."""
+    """Escape invisible characters in click's messages, which quote the arguments."""
     try:
         yield
     except click.ClickException as error:
@@ -184,53 +210,54 @@ def _legible() -> Iterator[None]:
 
 @contextmanager
 def _warning() -> Iterator[None]:
-    """Print each warning about the data once; stop at one that leaves nothing to score, unless --allow-unjudged is there."""
-    said: set[str] = set()
+    """Print each warning about the data once. An UnjudgedWarning is an error unless --allow-unjudged is given."""
+    printed: set[str] = set()
 
     def say(message: Warning | str, category: type[Warning], *where: Any) -> None:
-        if not issubclass(category, DataWarning):
+        if not issubclass(category, (DataWarning, PluginWarning)):
             others(message, category, *where)
-        elif str(message) not in said:
-            said.add(str(message))
+        elif str(message) not in printed:
+            printed.add(str(message))
             from cranfield.cli.output import warning
 
             warning(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", DataWarning)
+        warnings.simplefilter("always", PluginWarning)
         warnings.simplefilter("error", UnjudgedWarning)
         others: Any = warnings.showwarning
         warnings.showwarning = say  # type: ignore[assignment]
         yield
 
 
-_said_which_core: list[bool] = []
+_core_reported: list[bool] = []
 
 
 @contextmanager
-def _saying_which_core() -> Iterator[None]:
-    """Say once that numbers came from the NumPy twin, unless that was asked for; help and listings use neither core."""
+def _reporting_core() -> Iterator[None]:
+    """Report once that the NumPy core computed the numbers, unless CRANFIELD_KERNEL chose it. Help uses neither core."""
     try:
         yield
     except click.exceptions.Exit as stop:
         if stop.exit_code:  # a verdict; help leaves with 0
-            _say_which_core()
+            _report_core()
         raise
-    _say_which_core()
+    _report_core()
 
 
-def _say_which_core() -> None:
-    kernels = sys.modules.get("cranfield.kernels")
-    if kernels is None or kernels.NATIVE or os.environ.get("CRANFIELD_KERNEL") or _said_which_core:
+def _report_core() -> None:
+    kernels = sys.modules.get("cranfield.base.kernels")
+    if kernels is None or kernels.NATIVE or os.environ.get("CRANFIELD_KERNEL") or _core_reported:
         return
-    _said_which_core.append(True)
+    _core_reported.append(True)
     from cranfield.cli.output import notes
 
     notes(["cranfield runs without its native core, with the same numbers; installed with a C compiler it is faster"])
 
 
 def _close_stdout() -> None:
-    """Let what is still buffered go nowhere, so that Python has nothing to complain about at its end."""
+    """Discard buffered output, so that Python reports no error at its end."""
     try:
         number = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -241,13 +268,11 @@ def _close_stdout() -> None:
 
 
 @click.command(
-    "cranfield",
-    cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    "cranfield", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(__version__, message="cranfield %(version)s")
 def cli() -> None:
-    """Find out how good a search system is, and whether a new one is really better.
+    """Measure how good a search system is, and whether a new one is better.
 
     \b
     $ cranfield eval qrels.txt bm25.run dense.run -m "nDCG@10 AP RR@10"
@@ -255,17 +280,17 @@ def cli() -> None:
 
 
 def _open_closed() -> None:
-    """Put something in place of standard streams that are closed, or the first file opened would stand there.
+    """Replace closed standard streams, or the first opened file would take their place.
 
-    Reading from or writing data to one is an error of the system, as it would be without this; messages go nowhere.
+    Reading from them or writing data to them is still an error of the system; messages are discarded.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             access = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)[number]
-            there = os.open(os.devnull, access)
-            if there != number:
-                os.dup2(there, number)
-                os.close(there)
+            null = os.open(os.devnull, access)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
             stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
 
@@ -273,13 +298,13 @@ def _open_closed() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code."""
     _open_closed()
-    gc.set_threshold(100_000, 20, 20)  # what a command makes is used to its end; garbage is looked for seldom
+    gc.set_threshold(100_000, 20, 20)  # the objects of a command live until its end, so garbage is rare
     cli.main(None if arguments is None else list(arguments), prog_name="cranfield")
     raise SystemExit(0)
 
 
 def program() -> NoReturn:
-    """Run as a process of its own, and leave without taking apart piece by piece what is given back as a whole anyway."""
+    """Run as a process of its own, and exit without freeing memory object by object."""
     threading.excepthook = _report_thread
     try:
         main()
@@ -293,7 +318,7 @@ def program() -> NoReturn:
 
 
 def _report_thread(crash: Any) -> None:
-    """Report the crash of a thread whose exception reaches nobody."""
+    """Report the crash of a thread, whose exception nobody catches."""
     if crash.exc_value is not None and not issubclass(crash.exc_type, SystemExit):
         from cranfield.cli.crash import sentence
 
@@ -301,12 +326,12 @@ def _report_thread(crash: Any) -> None:
 
 
 def _leave(code: int) -> None:
-    """End the process at once, all that is to be done at its end done; return where the last words cannot be said."""
+    """End the process at once, after the exit functions; return if the streams cannot be flushed."""
     atexit._run_exitfuncs()
     try:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
     except (OSError, ValueError):
-        return  # Python says so, in its own words
+        return  # Python reports it
     os._exit(code)

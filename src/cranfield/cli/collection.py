@@ -1,4 +1,4 @@
-"""Look at a collection of documents, topics and judgments.
+"""Inspect a collection of documents, topics and judgments.
 
 COLLECTION is a folder that cranfield import has made, or the name of a bundled collection.
 
@@ -14,51 +14,51 @@ import click
 
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.options import option
-from cranfield.cli.output import about, drawn, limits, put, show, written
+from cranfield.cli.output import about, draw_chart, limits, put, rendered, show
 
 PLACE = 20
 
 
-@click.group(help=__doc__)
-def command() -> None:
-    pass
+command = options.group(__doc__)
 
 
 @command.command("show")
 @click.argument("collection", metavar="COLLECTION")
-@option("--topic", "Show this topic in full, with its judgments.", metavar="ID")
-@option("--document", "Show this document in full.", metavar="ID")
+@option("--topic ID", "Topic to show in full, with its judgments.")
+@option("--document ID", "Document to show in full.")
 @options.output("table", "json")
-def _show(collection: str, topic: str | None, document: str | None, **shown: Any) -> None:
-    """Show what a collection is: its counts, its grades and what they mean, where it came from.
+def _show(collection: str, topic: str | None, document: str | None, **display: Any) -> None:
+    """Describe a collection.
+
+    The description has its counts, its grades and their meaning, and its origin.
 
     \b
     $ cranfield collection show allotment
     """
-    from cranfield.workspace import collecting
+    from cranfield.commands import collections
 
-    show(collecting.show(collection, topic, document), **shown)
+    show(collections.show(collection, topic, document), **display)
 
 
 @command.command("check")
 @click.argument("collection", metavar="COLLECTION")
 @options.output("table", "json")
 @click.pass_context
-def _check(ctx: click.Context, /, collection: str, **shown: Any) -> None:
-    """Say what would ruin experiments with a collection.
+def _check(ctx: click.Context, /, collection: str, **display: Any) -> None:
+    """Report what would invalidate experiments with a collection.
 
-    Judgments of other topics or unknown documents, reversed grades, empty and repeated documents, too few topics, uneven
-    judging, changed files. The exit code is 3 if one of the findings is an error.
+    It looks for judgments of unknown topics or documents, reversed grades, empty and repeated documents, too few topics,
+    uneven judging, and changed files. The exit code is 3 if a finding is an error.
 
     \b
     $ cranfield collection check allotment
     """
-    from cranfield.check.collection import check_collection
     from cranfield.cli.progress import progress
+    from cranfield.collections.check.collection_checks import check_collection
 
     with progress("documents") as tell:
         findings = check_collection(collection, tell)
-    show(findings, **shown)
+    show(findings, **display)
     if findings.counts["error"]:
         ctx.exit(BAD_DATA)
 
@@ -66,62 +66,67 @@ def _check(ctx: click.Context, /, collection: str, **shown: Any) -> None:
 @command.command("stats")
 @click.argument("collection", metavar="COLLECTION")
 @options.output("table", "json", "csv", "tsv")
-def _stats(collection: str, **shown: Any) -> None:
-    """Count what a collection holds, and show how it is distributed.
+def _stats(collection: str, **display: Any) -> None:
+    """Count documents, topics and judgments, and show distributions.
 
-    With -o FILE.svg (.png, .pdf, .html) the distributions are drawn, one chart above the other.
+    -o FILE.svg (.png, .pdf, .html) draws the distributions, one chart above the other.
 
     \b
     $ cranfield collection stats allotment
     """
     from cranfield.cli.progress import progress
-    from cranfield.describe import stats
+    from cranfield.collections.describe import stats
 
     with progress("documents") as tell:
-        counted = stats(collection, tell)
-    if drawn(counted, shown["output"]):
-        about(shown["output"], f"{len(counted.distributions)} charts")
+        statistics = stats(collection, tell)
+    if draw_chart(statistics, display["output"]):
+        about(display["output"], f"{len(statistics.distributions)} charts")
     else:
-        show(counted, **shown)
+        show(statistics, **display)
 
 
 @command.command("diff")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @options.output("table", "json", "csv", "tsv")
-def _diff(a: str, b: str, **shown: Any) -> None:
-    """Say how two collections differ: what was added, removed or changed, and which grades became which.
+def _diff(a: str, b: str, **display: Any) -> None:
+    """Compare two collections.
+
+    The answer lists what was added, removed or changed, and which grades became which.
 
     \b
     $ cranfield collection diff allotment allotment
     """
     from cranfield.cli.progress import progress
-    from cranfield.describe import diff
+    from cranfield.collections.describe import diff
 
     with progress("documents") as tell:
         differences = diff(a, b, tell)
-    show(differences, **shown)
+    show(differences, **display)
 
 
 @command.command("list")
 @options.answer("table", "json", "csv", "tsv")
-def _list(**shown: Any) -> None:
-    """List the collections that lectures name, what they should hold, and where each can be had.
+def _list(**display: Any) -> None:
+    """List well-known collections, their size and their source.
 
     \b
     $ cranfield collection list
     """
-    from cranfield.catalogue import CATALOGUE
+    from cranfield.formats.catalogue import CATALOGUE
 
-    put(written(CATALOGUE, **shown), shown["output"])
-    if shown["shape"] == "table":
-        limits(CATALOGUE, shown["verbose"])
+    put(rendered(CATALOGUE, **display), display["output"])
+    if display["shape"] == "table":
+        limits(CATALOGUE, display["verbose"])
 
 
 @command.command("stamp")
 @click.argument("collection", metavar="COLLECTION")
 def _stamp(collection: str) -> None:
-    """Write the counts and hashes of a collection's files into its collection.toml, after a change that is meant."""
-    from cranfield.workspace.collecting import stamp
+    """Update the counts and hashes in collection.toml.
+
+    Do this after an intended change of the collection's files.
+    """
+    from cranfield.commands.collections import stamp
 
     about(stamp(collection), "counts and hashes")

@@ -1,8 +1,8 @@
-"""Compare runs: by how much one is better, and how sure that is.
+"""Compare runs: differences, intervals and significance tests.
 
-For every pair of runs, or each against the baselines: means, difference with its interval, effect size d_z, topics
-won, tied and lost (W/T/L), p-value and corrected p-value; the same in a sentence; and what to beware of. --table
-FILE takes scores per topic (topics × runs) in place of judgments and runs.
+For each pair of runs, or each run and baseline: means, difference with interval, effect size d_z, topics won, tied
+and lost (W/T/L), p-value, corrected p-value, and cautions. --table FILE gives scores per topic in place of judgments
+and runs.
 
 \b
 $ cranfield compare qrels.txt bm25.run dense.run -m "nDCG@10 AP"
@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from cranfield.cli import names, options
-from cranfield.cli.options import option
+from cranfield.cli import option_values, options
+from cranfield.cli.options import option, rare
 from cranfield.cli.output import FOR_PEOPLE, notes, show
 
 PLACE = 120
@@ -23,91 +23,109 @@ PLACE = 120
 question = options.together(
     options.runs_or_table("RUN RUN..."),
     option(
-        "--baseline",
-        "Compare the others with this run instead of each with each. May be repeated.",
+        "--baseline NAME",
+        "Baseline run: compare each other run with it, instead of all pairs. May be repeated.",
         name="baselines",
         multiple=True,
-        metavar="NAME",
+        everyday=True,
     ),
     option(
-        "--test",
-        lambda: f"The first decides; all makes each. Of pairs: {names.all_tests()}. May be repeated.",
-        name="tests",
+        "--test tests",
+        lambda: (
+            "Significance test; cranfield tests lists them. The first test decides. The name all runs every test. "
+            f"Tests of pairs: {option_values.all_tests()}. May be repeated."
+        ),
         multiple=True,
         default=["randomisation"],
         metavar="NAME|all",
     ),
-    option("--correction", lambda: f"Over all pairs and measures: {names.corrections()}."),
-    option("--alpha", "Significant is p <= A."),
-    option("--level", "The level of the intervals."),
-    option("--interval", "How the interval of the mean difference is made.", default="t", metavar=names.intervals),
-    option("--resamples", "Random draws of a test.  [default: 100000, or as many as the correction needs]"),
-    option("--seed"),
     option(
+        "--correction",
+        lambda: f"Correction for the number of pairs and measures. It is one of {option_values.corrections()}.",
+    ),
+    option("--alpha", "Significance level: a difference is significant if p <= A."),
+    option("--confidence level"),
+    rare("--interval", "Method for the interval of the mean difference.", default="t", metavar=option_values.intervals),
+    option("--resamples", "Number of random draws of a test.  [default: 100000, or as many as the correction needs]"),
+    option("--seed"),
+    rare(
         "--alternative",
-        "What the test looks for, of the other run against the baseline.",
+        "Direction of the test, from the baseline to the other run.",
         default="two-sided",
         metavar="two-sided|better|worse|greater|less",
     ),
-    option("--simultaneous", "Intervals that hold all at once, as the correction does.", is_flag=True),
-    option("--rope", "For bayes: differences up to X do not matter.", type=float, metavar="X"),
-    option("--margin", "Test for equivalence and non-inferiority within X as well (TOST).", type=float, metavar="X"),
+    rare("--simultaneous", "Compute intervals that hold for all pairs together, as the correction does.", is_flag=True),
+    rare("--rope X", "Largest difference that does not matter, for the bayes tests.", type=float),
     option(
-        "--group",
-        "Runs of one system that differ by chance, such as 'dense.seed*.run': compared over topics and seeds at once.",
-        name="run_groups",
+        "--margin X",
+        "Margin for tests of equivalence and non-inferiority (TOST), which are then run as well.",
+        type=float,
+    ),
+    rare(
+        "--group run_groups",
+        "Runs of one system that differ by random seed, such as 'dense.seed*.run'. The comparison covers topics and seeds.",
         multiple=True,
         metavar="[NAME=]PATTERN",
     ),
-    option("--rel"),
+    rare("--rel"),
     option("--topics"),
     option("--weigh-by"),
     option("--topics-file"),
     option("--collection-size"),
     option("--preferences"),
     option("--groups"),
-    option("--aspect"),
+    option("--aspect-qrels aspect"),
     option("--costs"),
 )
 
 
 def _policies() -> str:
-    from cranfield.judge.policy import OWN
+    from cranfield.judging.policies import LOG_POLICIES
     from cranfield.stats.consensus.method import METHODS
 
-    return f"With --label-noise: how grades are decided: {', '.join([*OWN, *METHODS])}.  [default: majority, or the version's]"
+    names = ", ".join([*LOG_POLICIES, *METHODS])
+    return (
+        f"Policy that aggregates the labels of a document, with --label-noise. It is one of {names}.  "
+        "[default: majority, or the policy of the version]"
+    )
 
 
 @options.command(__doc__)
 @question
-@option(
-    "--label-noise", "QRELS is a log of judgments: redraw labels of several people, and allow for them.", is_flag=True
+@rare(
+    "--label-noise",
+    "Redraw the labels of a log of judgments, so that intervals and tests include the assessors' disagreement.",
+    is_flag=True,
 )
-@option("--by", _policies, name="policy", metavar="POLICY")
-@option("--label-draws", "How often labels are redrawn.  [default: 200]", type=int, metavar="N")
-@option("--bars/--no-bars", "Draw each topic's difference.  [default: for a single pair]", default=None)
-@option("--all-pairs", "Show every pair, however many there are.", name="every", is_flag=True)
-@option("--per-topic", "In json, csv and tsv: the difference of each topic.")
+@rare("--policy", _policies, default=None)
+@rare("--label-draws N", "Number of times that labels are redrawn.  [default: 200]", type=int)
+@rare(
+    "--bars/--no-bars",
+    "Draw a bar for the difference of each topic, or no bars.  [default: bars for a single pair]",
+    default=None,
+)
+@rare("--all-pairs every", "Show every pair of runs, however many there are.", is_flag=True)
+@option("--per-topic", "Write the difference of each topic as well. This is for json, csv and tsv.")
 @option("--digits")
 @options.answer("text", "json", "csv", "tsv", "markdown")
 @options.rules
 @option("--threads")
 def command(**typed: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.workspace.comparing import compare
+    from cranfield.commands.comparison import compare
 
-    inputs, shown, how = options.split(typed)
+    inputs, display, how = options.split(typed)
     options.refuse_both(inputs, how["run_groups"], conventions=False)
     _refuse_without_noise(inputs.table, how)
     with progress("comparing") as tell:
         comparison = compare(inputs, progress=tell, **how)
-    show(comparison, **shown)
-    if shown["shape"] not in FOR_PEOPLE:
+    show(comparison, **display)
+    if display["shape"] not in FOR_PEOPLE:
         notes(comparison.scores.notes(shell=True))
 
 
 def _refuse_without_noise(table: str | None, how: dict[str, Any]) -> None:
-    """Refuse what goes with --label-noise alone, and that where there are no labels."""
+    """Refuse the options of --label-noise without it, and --label-noise without labels."""
     if how["label_draws"] is None:
         del how["label_draws"]
     if how["label_noise"] and table is not None:
@@ -115,4 +133,4 @@ def _refuse_without_noise(table: str | None, how: dict[str, Any]) -> None:
     if how["label_noise"] and how["run_groups"]:
         raise click.UsageError("--group goes by topics and seeds, --label-noise by topics and labels; give one of them")
     if not how["label_noise"] and (how["policy"] is not None or "label_draws" in how):
-        raise click.UsageError("--by and --label-draws go with --label-noise")
+        raise click.UsageError("--policy and --label-draws go with --label-noise")

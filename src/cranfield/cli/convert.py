@@ -1,8 +1,8 @@
-"""Convert runs or judgments from one format into another, or merge judgments.
+"""Convert runs or judgments to another format, or merge qrels.
 
-The last file is written, whole or not at all; - is standard input or output. Formats are detected by content and
-chosen by ending (cranfield formats lists them); .gz, .zst, .xz and .bz2 behind it compress. Several qrels files
-become one.
+The last file is written, as a whole or not at all; - is standard input or output. The format of the files to read is
+detected; the ending of the last file chooses its format (cranfield formats lists them), and .gz, .zst, .xz or .bz2
+after it compresses. Several qrels files become one.
 
 \b
 $ cranfield convert qrels.txt - --to csv
@@ -23,26 +23,26 @@ PLACE = 40
 
 @options.command(__doc__)
 @click.argument("sources", nargs=-1, required=True, metavar="FROM... TO")
-@option("--from", "The sources' format, if it is not to be detected.", name="from_format", metavar="FORMAT")
-@option("--to", "The target's format, if its ending does not say it.", name="to_format", metavar="FORMAT")
-@option("--kind", "What the files hold, where their content does not tell.", metavar="run|qrels")
+@option("--from FORMAT from_format", "Format of the files to read.  [default: detected]")
+@option("--to FORMAT to_format", "Format of the file to write.  [default: by its ending]")
+@option("--kind", "Kind of the files.  [default: detected]", metavar="run|qrels")
 @option(
     "--merge",
-    "Where two qrels files disagree, take the later file's grade, the higher one, or stop.  [default: error]",
+    "Grade to use if two qrels files disagree: the later file's, the higher one, or an error.  [default: error]",
     metavar="latest|max|error",
 )
 @option("--field fields")
 @options.dialect
 @option("--grades")
-@option("--duplicates", "Which line counts when judgments name a document twice for a topic.", default="error")
+@option("--duplicates", "Line to use if the judgments name a document twice for a topic.", default="error")
 @option("--lenient")
 def command(sources: tuple[str, ...], **how: Any) -> None:
+    from cranfield.commands.collections import convert
     from cranfield.formats.streams import refuse_unwritable
-    from cranfield.workspace.collecting import convert
-    from cranfield.workspace.logs import expanded
+    from cranfield.inputs.logs import expanded
 
     if len(sources) < 2:
-        raise click.UsageError("give at least two files: what to read, and last what to write")
+        raise click.UsageError("give at least two files: the files to read, and last the file to write")
     *files, target = sources
     if len(expanded(files)) < 2:
         options.refuse_idle("goes with two or more files of judgments", "merge")

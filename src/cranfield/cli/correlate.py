@@ -1,10 +1,10 @@
-"""Compare runs by their result lists, or measures by how they rank systems.
+"""Compare runs by result lists, or measures by rankings of runs.
 
-Two runs or more are compared each with each, topic by topic. With --systems the question is another: do two
-measures, or two sets of judgments, put the same runs into the same order?
+Without --qrels, each pair of runs is compared topic by topic. With --qrels, the command compares rankings of the
+runs: by two or more measures, or by two sets of judgments (--other-qrels).
 
 \b
-$ cranfield correlate bm25.run dense.run --kind "rbo tau jaccard@10"
+$ cranfield correlate bm25.run dense.run --coefficient "rbo tau jaccard@10"
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import COLLECTION, option
+from cranfield.cli.options import COLLECTION, option, rare
 from cranfield.cli.output import show
 
 PLACE = 150
@@ -25,38 +25,40 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @options.command(__doc__)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @option(
-    "--kind",
-    f"Of result lists: {KINDS}, each also as overlap@10; of lists and of systems: {COEFFICIENTS}. "
-    "May be repeated; without it, rbo of lists, tau and tau-ap of systems.",
-    name="kinds",
+    "--coefficient NAMES kinds",
+    f"Coefficient to compute. For result lists it is one of {KINDS}, each also as overlap@10. For lists and for rankings "
+    f"of runs it is one of {COEFFICIENTS}. May be repeated.  [default: rbo; with --qrels, tau and tau-ap]",
     multiple=True,
-    metavar="KINDS",
+    was=["--kind"],
 )
 @option("--p")
-@option("--depth", "Compare the first K documents only.", type=int, metavar="K")
-@option(
+@option("--depth K", "Number of documents to compare from the top of each list.  [default: all]", type=int)
+@rare(
     "--tied",
-    "Documents of equal score: expected over their orders (a), corrected for ties (b), equals (w), or in the order "
-    "that the conventions give them.",
+    "Treatment of documents with equal scores. The choices are the mean over their orders (a), the correction for ties "
+    "(b), equal ranks (w), and the order of the conventions.",
     default="a",
     metavar="a|b|w|order",
 )
-@option(
-    "--documents",
-    "What to correlate where lists differ: all documents, those that a list lacks behind its end, or those in both.",
+@rare(
+    "--document-set documents",
+    "Documents to correlate if two lists differ. The choice union takes all documents and puts missing ones behind the "
+    "end of a list; both takes the common ones.",
     default="union",
     metavar="union|both",
+    was=["--documents"],
 )
 @option(
-    "--systems",
-    "Compare how measures rank the runs, scored by these judgments.",
-    name="qrels",
+    "--qrels QRELS",
+    "Judgments that score the runs. The command then compares how measures rank the runs.",
     type=COLLECTION,
-    metavar="QRELS",
+    was=["--systems"],
 )
-@option("-m --measures", "With --systems: two measures or more.")
+@option("-m --measures", "Measures to compare, two or more; needs --qrels.")
 @option(
-    "--other-qrels", "With --systems: compare with the rankings by these judgments.", type=COLLECTION, metavar="QRELS"
+    "--other-qrels QRELS",
+    "Second judgments, whose ranking of the runs is compared with the first; needs --qrels.",
+    type=COLLECTION,
 )
 @option("--per-topic")
 @option("--digits")
@@ -64,15 +66,15 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @options.rules
 def command(**typed: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.workspace.scoring import correlate
+    from cranfield.commands.evaluation import correlate
 
-    inputs, shown, how = options.split(typed)
+    inputs, display, how = options.split(typed)
     if inputs.qrels is None and (inputs.measures or how["other_qrels"]):
-        raise click.UsageError("-m and --other-qrels need judgments: --systems QRELS")
+        raise click.UsageError("-m and --other-qrels need judgments: --qrels QRELS")
     if inputs.qrels is None:
-        options.refuse_idle("goes with --systems", *options.OF_JUDGMENTS)
+        options.refuse_idle("goes with --qrels", *options.OF_JUDGMENTS)
     elif not inputs.measures:
-        raise click.UsageError('--systems needs measures: -m "AP nDCG@10"')
+        raise click.UsageError('--qrels needs measures: -m "AP nDCG@10"')
     with progress("pairs compared") as tell:
         correlations = correlate(inputs, progress=tell, **how)
-    show(correlations, **shown)
+    show(correlations, **display)

@@ -9,7 +9,7 @@ import os
 import sys
 
 from cranfield import __version__
-from cranfield.parameters import masked, shortened
+from cranfield.base.parameters import masked, shortened
 
 EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
 SETTING = "CRANFIELD_TRACEBACK"  # set to 1, it prints the traceback as well
@@ -20,8 +20,8 @@ def sentence(error: BaseException) -> str:
     text = details(error)
     if os.environ.get(SETTING, "") not in ("", "0"):
         print(text, file=sys.stderr)
-    said = " ".join(shortened(error).split())
-    kind = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = " ".join(shortened(error).split())
+    kind = f"{type(error).__name__}: {message}" if message else type(error).__name__
     path = _write(text)
     where = f"details are in {path}" if path else f"{SETTING}=1 prints the details"
     return f"a mistake in cranfield, not a verdict ({kind}); {where}"
@@ -44,7 +44,7 @@ def details(error: BaseException) -> str:
 
 
 def _write(text: str) -> str | None:
-    """The new file in the temporary folder that holds a text, readable by its owner alone; None if there is no room."""
+    """Write a text to a new temporary file that only its owner can read; None if it cannot be written."""
     import tempfile
 
     try:

@@ -1,11 +1,10 @@
-"""Draw precision-recall and other curves of runs, or print their points.
+"""Draw precision-recall and other curves, or print their points.
 
--o FILE with the ending .svg, .png, .html (which needs no network) or .vl.json (the Vega-Lite specification) draws a
-chart of all runs with their areas in the legend; anything else gets the points. Charts need: pip install
-'cranfield[plots]'.
+-o FILE.svg (.png, .html, .vl.json) draws a chart of all runs, with areas in the legend; other endings hold the
+points. An .html chart needs no network. Charts need: pip install 'cranfield[plots]'.
 
 \b
-$ cranfield curve qrels.txt bm25.run dense.run --kind pr11
+$ cranfield curve qrels.txt bm25.run dense.run --curve pr11
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from cranfield.cli import options
-from cranfield.cli.options import option
+from cranfield.cli.options import option, rare
 from cranfield.cli.output import show
 
 PLACE = 110
@@ -22,26 +21,28 @@ PLACE = 110
 @options.command(__doc__)
 @options.qrels_and_runs
 @option(
-    "--kind",
-    "Which curve: precision-recall, at eleven recall levels, ROC, recall or gain by rank.",
+    "--curve kind",
+    "Kind of curve: precision-recall, precision at 11 recall levels, ROC, recall by rank, or gain by rank.",
     default="pr",
     metavar="pr|pr11|roc|recall|gain",
+    was=["--kind"],
 )
-@option("--rel", "The lowest relevant grade; 1 if not given.", default=1, show_default=False)
-@option("--depth", "How many ranks are looked at.", default=1000, metavar="N")
-@option(
-    "--level",
-    "How pr11 counts recall levels.",
+@option("--rel", "Lowest relevant grade.  [default: 1]", default=1, show_default=False)
+@option("--depth N", "Number of ranks to read from each run.", default=1000)
+@rare(
+    "--recall-levels level",
+    "Program whose rule pr11 follows to count recall levels.  [default: exact]",
     default="exact",
     show_default=False,
     metavar="exact|trec_eval-9|trec_eval-10",
+    was=["--level"],
 )
-@option("--topic", "The curve of one topic, instead of the mean over all.", metavar="TOPIC")
-@option("--collection-size", "Documents in the collection, for roc.")
+@option("--topic TOPIC", "Topic to draw, instead of the mean over all topics.")
+@option("--collection-size", "Number of documents in the collection, for roc.")
 @options.answer("table", "json", "csv", "tsv")
 @options.rules
 def command(**typed: Any) -> None:
-    from cranfield.workspace.scoring import curve
+    from cranfield.commands.evaluation import curve
 
-    inputs, shown, how = options.split(typed)
-    show(curve(inputs, **how), **shown)
+    inputs, display, how = options.split(typed)
+    show(curve(inputs, **how), **display)

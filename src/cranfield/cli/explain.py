@@ -1,9 +1,8 @@
-"""Show how a score came about, rank by rank, two runs side by side, or a score under other programs' conventions.
+"""Explain a score rank by rank, or compare two runs.
 
-With two runs: their lists next to each other, with grades, moves and what each rank adds, on the topic where they
-differ most or on --topic. With one run and --topic: a table of ranks, documents, grades, what each adds, the score so
-far and the ideal ranking. With --as all: the mean over topics, or that topic's score, as each of the presets has it,
-and what each does differently; --as PRESET without a topic shows that one alone.
+With one run: a table of ranks, documents, grades, what each rank adds, the score so far, and the ideal ranking. With
+two runs: their lists side by side, on --topic or where they differ most. With --as all: the score under every preset,
+and what each preset does differently; --as PRESET without a topic shows that preset alone.
 
 \b
 $ cranfield explain qrels.txt bm25.run -m nDCG@10 --topic q1
@@ -25,31 +24,34 @@ PLACE = 100
 
 @options.command(__doc__)
 @click.argument("words", nargs=-1, required=True, metavar="QRELS RUN [RUN]")
-@option("-m --measure", "What to explain.  [default: nDCG@10]", metavar="MEASURE")
-@option("--topic", "The topic to explain; may be left out where only one is judged, and of two runs.", metavar="TOPIC")
+@option("-m --measure MEASURE", "Measure to explain.  [default: nDCG@10]")
+@option(
+    "--topic TOPIC",
+    "Topic to explain.  [default: the only judged topic; with two runs, the topic where they differ most]",
+)
 @option("--topics-file")
-@option("--rel", "The lowest relevant grade, if the measure does not say so itself.")
-@option("--all-ranks", "Show every rank instead of folding those that matter little.", name="full", is_flag=True)
+@option("--rel")
+@option("--all-ranks full", "Show every rank. Otherwise ranks that matter little are folded.", is_flag=True)
 @option("--collection-size", type=int)
 @option("--baseline")
-@option("--preferences", "Preference judgments, for the measures that need them.")
-@option("--groups", "Groups of documents (document group share), for measures of fairness.")
-@option("--aspect", "Judgments of a second aspect, such as understandability.")
-@option("--costs", "What documents cost to read (document cost), for TBG, Umeasure and kin.")
+@option("--preferences")
+@option("--groups")
+@option("--aspect-qrels aspect")
+@option("--costs")
 @options.output("text", "markdown", "json", "html")
 @options.rules
 def command(words: tuple[str, ...], measure: str | None, **typed: Any) -> None:
     options.without_algebra()
-    from cranfield.workspace.scoring import explain
+    from cranfield.commands.evaluation import explain
 
     options.expect_use(options.COMPARES, "baseline")
-    measure, qrels, runs = _told(words, measure)
-    inputs, shown, how = options.split({**typed, "qrels": qrels}, measures=[measure], runs=runs)
-    show(explain(inputs, **how), **shown)
+    measure, qrels, runs = _arguments(words, measure)
+    inputs, display, how = options.split({**typed, "qrels": qrels}, measures=[measure], runs=runs)
+    show(explain(inputs, **how), **display)
 
 
-def _told(words: tuple[str, ...], measure: str | None) -> tuple[str, str, list[str]]:
-    """Measure, judgments and one run or two; the measure may also stand first, as it once had to."""
+def _arguments(words: tuple[str, ...], measure: str | None) -> tuple[str, str, list[str]]:
+    """Measure, judgments, and one or two runs. The measure may come first, as in earlier versions."""
     if len(words) in (3, 4) and measure is None and not _is_there(words[0]):
         return words[0], words[1], list(words[2:])
     if len(words) not in (2, 3) or (len(words) == 3 and not _is_there(words[0]) and _is_measure(words[0])):
@@ -58,8 +60,8 @@ def _told(words: tuple[str, ...], measure: str | None) -> tuple[str, str, list[s
 
 
 def _is_measure(name: str) -> bool:
-    from cranfield.errors import CranfieldError
-    from cranfield.measures import measure
+    from cranfield.base.errors import CranfieldError
+    from cranfield.evaluation.measures import measure
 
     try:
         measure(name)
@@ -69,7 +71,7 @@ def _is_measure(name: str) -> bool:
 
 
 def _is_there(name: str) -> bool:
-    """Whether it names a file, a folder or a collection that comes along."""
-    from cranfield.formats.folder import bundled_names
+    """Whether the name is a file, a folder or a bundled collection."""
+    from cranfield.formats.collection_folder import bundled_names
 
     return os.path.exists(name) or name in bundled_names()

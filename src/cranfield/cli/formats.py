@@ -9,17 +9,8 @@ $ cranfield formats
 
 from __future__ import annotations
 
-from typing import Any
-
-from cranfield.cli import options
-from cranfield.cli.output import show
+from cranfield.cli.output import listing
 
 PLACE = 220
 
-
-@options.command(__doc__)
-@options.output("table", "json")
-def command(**shown: Any) -> None:
-    from cranfield.workspace.listing import formats
-
-    show(formats(), **shown)
+command = listing(__doc__, "formats")

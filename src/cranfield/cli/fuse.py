@@ -1,7 +1,7 @@
 """Fuse runs into one.
 
-Documents out are all that any run returned, in the order that the method gives them. Methods of ranks (RRF, Borda …)
-need no normalisation.
+The fused run contains every document that any run returned, ordered by the method. Methods that read ranks (RRF,
+Borda …) need no normalisation.
 
 \b
 $ cranfield fuse bm25.run dense.run --method RRF -k 10
@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
-from cranfield.cli import names, options
-from cranfield.cli.options import COLLECTION, INPUT, option
+from cranfield.base.parameters import real
+from cranfield.cli import option_values, options
+from cranfield.cli.options import COLLECTION, COUNT, INPUT, option, rare
 from cranfield.cli.output import about, note, notes, show
-from cranfield.parameters import real
 
 PLACE = 60
 
@@ -24,48 +24,52 @@ PLACE = 60
 @options.command(__doc__)
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @option(
-    "--method",
-    lambda: f"How to fuse: {names.fusions()}; parameters in brackets, as in RRF(k=10), RBC(phi=0.9).",
+    "--method METHOD",
+    lambda: (
+        f"Fusion method, such as RRF or CombSUM. It is one of {option_values.fusions()}; "
+        "parameters follow in brackets, as in RRF(k=10) and RBC(phi=0.9)."
+    ),
     default="RRF",
-    metavar="METHOD",
 )
 @option(
     "--norm",
-    "How scores are normalised first, for methods that read scores.  [default: min-max]",
-    metavar=names.norms,
+    "Normalisation of the scores, for methods that read scores.  [default: min-max]",
+    metavar=option_values.norms,
 )
 @option(
-    "--weights",
+    "--weights W,W,…",
     lambda: (
-        f"One weight per run, for {names.fusions('takes_weights')}. Without them, {names.fusions('needs_weights')} tune "
-        "their weights on --train-qrels."
+        f"Weights of the runs. {option_values.fusions('takes_weights')} take weights. "
+        f"Without them, {option_values.fusions('needs_weights')} tune their weights on --train-qrels."
     ),
-    metavar="W,W,…",
 )
-@option("-k --depth", "Keep the best K documents of each topic.", type=click.IntRange(min=1), metavar="K")
+@option("-k --depth K", "Number of documents to keep per topic.  [default: all]", type=COUNT)
 @option(
-    "--train-qrels",
-    lambda: f"Judgments to learn from, for {names.fusions('trained', 'needs_weights')}.",
+    "--train-qrels QRELS",
+    lambda: f"Judgments to train on. {option_values.fusions('trained', 'needs_weights')} are trained.",
     type=COLLECTION,
-    metavar="QRELS",
 )
-@option("--train-topics", "Learn from these topics only: the first word of each line.", type=INPUT, metavar="FILE")
-@option("--folds", "Fuse each Nth of the topics by what the other topics taught.", type=int, metavar="N")
-@option("--seed", "How --folds are drawn.")
-@option("--measure", "What tuned weights shall maximise.", default="AP", metavar="MEASURE")
-@option("--step", "How fine weights are tuned.", default=0.1, metavar="S")
-@option("--rel", "The lowest relevant grade.  [default: 1, or what the collection says]", type=float)
-@option("--name", "The tag of the fused run.  [default: the method]", metavar="NAME")
-@option("--run-format", "The runs' format, if it is not to be detected.")
+@rare(
+    "--train-topics FILE",
+    "Train on the topics in this file only. The first word of each line is a topic id.",
+    type=INPUT,
+)
+@rare("--folds N", "Cross-validate: train on N-1 of N parts of the topics and fuse the other part.", type=int)
+@option("--seed", "Seed that assigns topics to --folds.")
+@rare("--measure MEASURE", "Measure that tuned weights maximise.", default="AP")
+@rare("--step S", "Step between weights that are tried.", default=0.1)
+@rare("--rel", "Lowest relevant grade.  [default: 1, or the grade that the collection states]", type=float)
+@option("--name NAME", "Tag of the fused run.  [default: the method]")
+@option("--run-format")
 @option("--field fields")
 @option("--allow-unjudged")
 @option("-o --output")
-@option("--list", "List the methods and normalisations, and fuse nothing.", name="listing", is_flag=True)
-@options.shape("table", "json", help="How to print --list.", show_default=False)
+@option("--list listing", "List the methods and normalisations, and fuse nothing.", is_flag=True)
+@options.shape("table", "json", help="Output format of --list.", show_default=False, everyday=False)
 def command(weights: str | None, output: str | None, listing: bool, shape: str, **typed: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.workspace.listing import fusions
-    from cranfield.workspace.running import fuse
+    from cranfield.commands.listings import fusions
+    from cranfield.commands.retrieval import fuse
 
     if listing:
         show(fusions(), shape, output)

@@ -1,10 +1,9 @@
-"""Fail if a candidate run is shown to be worse than the baseline by more than is allowed, or by another question.
+"""Fail if a candidate run is worse than the baseline.
 
---question max-drop fails where a one-sided test shows that by some measure the mean fell by more than --max-drop; drop
-where it shows that the mean fell at all; non-inferior unless it shows by every measure that the mean fell by no more
-than --max-drop. Where one measure suffices to fail, p-values are corrected for their number (Holm). Exit code 0 means
-passed, 1 failed, 3 that there are too few topics to test, or that the data cannot be used. The report names the topics
-that fell most, and says whether documents left the corpus or are unjudged rather than ranked lower.
+By default the candidate must not be worse by more than --max-drop. The gate uses a one-sided test per measure, and
+corrects the p-values for the number of measures (Holm). Exit code 0 means passed, 1 failed, 3 too few topics or
+unusable data. The report names the topics that fell most, and says whether their documents rank lower, are unjudged,
+or left the corpus.
 
 \b
 $ cranfield gate qrels.txt bm25.run dense.run -m "nDCG@10 AP" --max-drop 0.02 --max-drop AP=0.05
@@ -18,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from cranfield.cli import BAD_USAGE, in_words, names, options
+from cranfield.base.notifications import tell_used
+from cranfield.base.parameters import masked
+from cranfield.cli import BAD_USAGE, in_words, option_values, options
+from cranfield.cli.command_classes import in_options
 from cranfield.cli.crash import EXIT_CODE as CRASH
-from cranfield.cli.options import INPUT, OUTPUT, option
-from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, written
-from cranfield.hearing import tell_used
-from cranfield.parameters import masked
+from cranfield.cli.options import INPUT, OUTPUT, option, rare
+from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,69 +36,66 @@ PLACE = 180
 @click.argument("baseline")
 @click.argument("candidate")
 @option(
-    "-m --measures",
-    "What must not fall. May be repeated; the gate fails if one of them fails.",
-    default=["nDCG@10"],
+    "-m --measures", "Measures to guard; the gate fails if one of them fails. May be repeated.", default=["nDCG@10"]
 )
 @option(
-    "--max-drop",
-    "How much of the mean may be lost, for all measures or for one. May be repeated.  [default: 0.01]",
+    "--max-drop N|MEASURE=N",
+    "Largest drop of the mean that is allowed, for all measures or for one. May be repeated.  [default: 0.01]",
     multiple=True,
-    metavar="N|MEASURE=N",
 )
 @option(
     "--question",
-    "What fails the gate: worse by more than is allowed, worse at all, or not shown to be within what is allowed.",
+    "Condition that fails the gate. With max-drop, the candidate is worse by more than --max-drop; with drop, it is worse at "
+    "all. With non-inferior, it is not shown to be within --max-drop.",
     default="max-drop",
-    metavar=names.gate_questions,
+    metavar=option_values.gate_questions,
 )
-@option("--alpha", "How often the gate may take for shown what is not so.")
-@option("--test", "Which one-sided test of the mean difference decides.", default="t", metavar=names.gate_tests)
-@option(
-    "--documents",
-    "The ids that are in the corpus now, one a line: tells documents gone from documents ranked lower.",
+@option("--alpha", "Significance level: how often the gate may fail a run that is no worse.")
+@option("--test", "One-sided test of the mean difference that decides.", default="t", metavar=option_values.gate_tests)
+@rare(
+    "--corpus-ids FILE documents",
+    "File with the ids of all documents now in the corpus, one per line. The report then separates documents that left the "
+    "corpus from documents that rank lower.",
     type=INPUT,
-    metavar="FILE",
+    was=["--documents"],
 )
-@option(
+@rare(
     "--forgive-turnover",
-    "With --documents: take documents that are gone out of judgments and baseline before the verdict.",
+    "Remove documents that left the corpus from judgments and baseline before the verdict; needs --corpus-ids.",
     is_flag=True,
 )
-@option("--worst", "How many topics that fell to name.", default=10, metavar="N")
+@rare("--worst N", "Number of topics to list, of those that fell most.", default=10)
 @option("--judged", name="k")
-@option("--resamples", "Sign flips of --test randomisation.", default=100_000)
-@option("--seed", "For --test randomisation.")
-@option("--rel")
+@option("--resamples", "Number of sign flips of --test randomisation.", default=100_000)
+@option("--seed", "Seed for the random numbers of --test randomisation.")
+@rare("--rel")
 @option("--topics")
 @option("--weigh-by")
 @option("--topics-file")
 @option(
-    "--junit",
-    "Write JUnit XML as well: a test case per measure, or the error that stopped the gate.",
+    "--junit FILE",
+    "Write JUnit XML as well. It has a test case per measure, or the error that stopped the gate.",
     type=OUTPUT,
-    metavar="FILE",
     callback=options.writable,
 )
 @option(
-    "--markdown",
+    "--markdown FILE",
     "Write Markdown as well, for a comment on a pull request.",
     type=OUTPUT,
-    metavar="FILE",
     callback=options.writable,
 )
-@option("--json", "Write JSON as well.", type=OUTPUT, metavar="FILE", callback=options.writable)
+@option("--json FILE", "Write JSON as well.", type=OUTPUT, callback=options.writable)
 @options.answer("text", "json", "csv", "tsv", "markdown", "junit")
 @options.rules
 @click.pass_context
 def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, output: str | None, **typed: Any) -> None:
     from cranfield.cli.progress import progress
+    from cranfield.commands.comparison import gate
     from cranfield.formats.streams import write_together
-    from cranfield.workspace.comparing import gate
 
-    inputs, shown, how = options.split(typed, runs=[baseline, candidate])
+    inputs, display, how = options.split(typed, runs=[baseline, candidate])
     how["max_drop"] = how["max_drop"] or None
-    shown["every"] = ctx.get_parameter_source("worst") is not ParameterSource.DEFAULT
+    display["every"] = ctx.get_parameter_source("worst") is not ParameterSource.DEFAULT
     files = [(kind, path) for kind in ("junit", "markdown", "json") if (path := how.pop(kind)) is not None]
     paths = [path for _, path in files]
     if output is not None:
@@ -110,11 +107,11 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
         verdict = gate(inputs, progress=tell, **how)
     if output not in (None, "-"):
         files.append((shape, str(output)))
-    write_together({path: encoded(written(verdict, kind, path, **shown)) for kind, path in files})
+    write_together({path: encoded(rendered(verdict, kind, path, **display)) for kind, path in files})
     if output in (None, "-"):
-        put(written(verdict, shape, **shown))
+        put(rendered(verdict, shape, **display))
     if shape in FOR_PEOPLE:
-        limits(verdict, shown["verbose"], output)
+        limits(verdict, display["verbose"], output)
     else:
         notes(verdict.notes(shell=True))
     if verdict.exit_code:
@@ -123,14 +120,13 @@ def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, ou
 
 @contextmanager
 def _error_in_junit(ctx: click.Context, reports: list[str | None], candidate: str) -> Iterator[None]:
-    """Write JUnit XML of an error too, unless the command line itself is wrong: who reads the report sees the reason."""
+    """Write JUnit XML for an error too, unless the command line itself is wrong, so that the report shows the reason."""
     try:
         yield
     except click.ClickException:
         raise
     except Exception as error:
-        from cranfield.cli.wording import in_options
-        from cranfield.gate.verdict import junit_error
+        from cranfield.comparison.gate.gate import junit_error
 
         problem, code = in_words(error) or (f"a mistake in cranfield ({type(error).__name__})", CRASH)
         if code != BAD_USAGE:

@@ -1,8 +1,8 @@
-"""Make a collection's folder from files in another layout.
+"""Make a collection folder from files in another layout.
 
-SOURCE is a folder, a file of documents, or ir_datasets:ID. The layout is recognised by names and content. DEST must
-not exist; it is written whole or not at all. How topics were numbered and grades were read is kept in
-DEST/collection.toml.
+SOURCE is a folder, a file of documents, or ir_datasets:ID. The layout is detected from names and content. DEST must
+not exist; it is written as a whole or not at all. DEST/collection.toml records how topics were numbered and grades
+read.
 
 \b
 $ cranfield import smart bees --title "Questions of beekeepers"
@@ -14,16 +14,16 @@ from typing import Any
 
 import click
 
-from cranfield.cli import names, options
-from cranfield.cli.options import INPUT, option
+from cranfield.base.text_layout import legible
+from cranfield.cli import option_values, options
+from cranfield.cli.options import INPUT, option, rare
 from cranfield.cli.output import notes, put
-from cranfield.columns import legible
 
 PLACE = 10
 
 
 def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    """A folder that is there already is refused by the verb, in its own words."""
+    """Refuse a folder that cannot be written. `import_collection` itself refuses one that exists."""
     from os.path import lexists
 
     if not lexists(value):
@@ -34,58 +34,68 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 @options.command(__doc__)
 @click.argument("source", metavar="SOURCE")
 @click.argument("dest", metavar="DEST", callback=_new_folder)
-@option("--from", "The layout, if it is not to be detected.", name="layout", metavar=names.layouts)
+@option("--from layout", "Layout of SOURCE.  [default: detected]", metavar=option_values.layouts)
 @option(
     "--grades",
-    "What the codes are worth: turned round (5 - code, source papers 5), 1 or 0, as they stand, or one by one, such as "
-    "1=0,2=0,3=1.  [default: raw; cranfield-corrected where SMART files hold Cranfield's codes]",
+    "Conversion of the relevance codes. The choice cranfield-corrected reverses them (5 - code; source papers get 5). The "
+    "choice binary makes them 1 or 0, raw keeps them, and 1=0,2=0,3=1 replaces single codes.  "
+    "[default: raw; cranfield-corrected for SMART files with Cranfield's codes]",
     metavar="cranfield-corrected|binary|raw|THEIRS=OURS,...",
     callback=None,
 )
-@option(
+@rare(
     "--topic-ids",
-    "Number topics as their file does, or by position.  "
-    "[default: given; ordinal where the judgments of SMART files count by position]",
+    "Ids of the topics: as given in the file, or their position in it.  "
+    "[default: given; ordinal for SMART files whose judgments count positions]",
     metavar="given|ordinal",
 )
-@option("--relevant-from", "The lowest relevant grade.", type=float, default=1, metavar="GRADE")
-@click.option(
-    "--documents", multiple=True, type=INPUT, metavar="FILE", help="Take the documents from here; may be repeated."
-)
-@click.option("--topics", multiple=True, type=INPUT, metavar="FILE", help="Take the topics from here; may be repeated.")
-@click.option(
-    "--qrels", multiple=True, type=INPUT, metavar="FILE", help="Take the judgments from here; may be repeated."
-)
-@option("--subtopics", "Judgments by subtopic, for measures of diversity.", type=INPUT, metavar="FILE")
-@option("--split", "Which split of BEIR or MS MARCO: test, dev, train, dev.small.", metavar="NAME")
+@option("--rel GRADE", "Lowest relevant grade.", name="relevant_from", default=1, was=["--relevant-from"])
 @option(
+    "--documents-file FILE documents",
+    "File to read the documents from. May be repeated.",
+    multiple=True,
+    type=INPUT,
+    was=["--documents"],
+)
+@option(
+    "--topics-file",
+    "File to read the topics from. May be repeated.",
+    name="topics",
+    multiple=True,
+    type=INPUT,
+    everyday=True,
+    was=["--topics"],
+)
+@option("--qrels FILE", "File to read the judgments from. May be repeated.", multiple=True, type=INPUT)
+@rare("--subtopics FILE", "File to read judgments by subtopic from, for measures of diversity.", type=INPUT)
+@option("--split NAME", "Split of BEIR or MS MARCO: test, dev, train or dev.small.")
+@rare(
     "--strict",
-    "Refuse the copies of NPL, LISA and TIME that differ from their layout; without it they are read, with a note.",
+    "Refuse copies of NPL, LISA and TIME that differ from their layout. Otherwise they are read, with a note.",
     is_flag=True,
 )
-@option("--encoding", "The files' encoding.  [default: utf-8; of CSV and TSV, detected]")
+@option("--encoding", "Encoding of the files.  [default: utf-8; detected for CSV and TSV]")
 @option("--delimiter")
 @option("--decimal")
-@option("--duplicates", "Which line counts when judgments name a document twice for a topic.", default="error")
+@option("--duplicates", "Line to use if the judgments name a document twice for a topic.", default="error")
 @option("--ignore-case")
 @option("--lenient")
-@option(
-    "--field",
-    "Another name of a column: id, title, text of documents, topic, query, description, narrative of topics, "
-    "document, grade of judgments.",
+@rare(
+    "--field OURS=THEIRS",
+    "Name of a column or key, such as text=body. OURS is id, title or text of documents; topic, query, description or "
+    "narrative of topics; document or grade of judgments. May be repeated.",
     name="fields",
     multiple=True,
-    metavar="OURS=THEIRS",
 )
-@option("--name", "What to call the collection.  [default: DEST's name]", metavar="NAME")
-@option("--title", "Its title, for people.", metavar="TEXT")
-@option("--licence", "Under which licence it may be used.", metavar="TEXT")
-@option("--provenance", "Where it came from.", metavar="TEXT")
+@option("--name NAME", "Name of the collection.  [default: the name of DEST]")
+@rare("--title TEXT", "Title of the collection.")
+@rare("--licence TEXT", "Licence of the collection.")
+@rare("--provenance TEXT", "Origin of the collection.")
 @options.shape("table", "json")
 def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: Any) -> None:
-    from cranfield.answer import as_json
+    from cranfield.base.results import as_json
     from cranfield.cli.progress import progress
-    from cranfield.workspace.collecting import import_collection
+    from cranfield.commands.collections import import_collection
 
     how["fields"] = dict(options.pairs(fields, "text=body"))
     how["meta"] = {key: how.pop(key) for key in ("name", "title", "licence", "provenance")}

@@ -1,4 +1,4 @@
-"""Keep judgments in a log: who said what, who is asked next, and what stands.
+"""Collect judgments: rounds, agreement, versions, LLM judges.
 
 LOG is a file of JSON lines (labels.jsonl), a SQLite file (work.db) or postgresql://user@host/name; the password comes
 from PGPASSWORD or .pgpass.
@@ -14,24 +14,20 @@ from typing import Any
 
 import click
 
-from cranfield.cli import names, options
-from cranfield.cli.options import COLLECTION, INPUT, OUTPUT, InputPath, OneOf, option, scale_option
+from cranfield.base.parameters import masked, real
+from cranfield.cli import option_values, options
+from cranfield.cli.options import COUNT, INPUT, OUTPUT, InputPath, RegistryName, option, rare, scale_option
 from cranfield.cli.output import note, show
-from cranfield.parameters import masked, real
 
 PLACE = 75
 
 
-@click.group(help=__doc__)
-def command() -> None:
-    pass
-
-
+command = options.group(__doc__)
 log_argument = click.argument("log")
 
 
 def share(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float:
-    """`20%` or `0.2` as a share."""
+    """Read `20%` or `0.2` as a share."""
     if value is None:
         return 0.0
     try:
@@ -44,89 +40,88 @@ def share(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
 
 
 def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> float:
-    """`30m`, `2h`, `90s` or `1d` in seconds."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", value)
-    if not found or not real(found[1]):
+    """Convert `30m`, `2h`, `90s` or `1d` to seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", value)
+    if not match or not real(match[1]):
         raise click.BadParameter(f"expected a time such as 30m, 2h or 1d, found {value!r}", ctx, parameter)
-    return real(found[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
+    return real(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
 @command.command("add")
 @log_argument
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--assessor", "Who said it, where the file does not.  [default: the name of a qrels file]", metavar="NAME")
-@option("--aspect", "What was judged.  [default: relevance]", type=str, metavar="NAME")
-@option("--source", "Who labels come from.", type=OneOf(names.sources), default="import")
-@option("--time", "When, where the file does not say.", metavar="TIME")
+@option("--assessor NAME", "Name of the assessor, if the file does not state it.  [default: the name of a qrels file]")
+@option("--aspect", "Aspect that was judged.  [default: relevance]", default=None, everyday=True)
+@option("--source", "Source of the labels.", type=RegistryName(option_values.sources), default="import")
+@option("--time TIME", "Time of the labels, if the file does not state it.")
 @scale_option
-@option(
-    "--collection", "Refuse topics and documents that this collection does not have.", type=COLLECTION, metavar="FOLDER"
-)
-@option("--format", "The qrels' format, if it is not to be detected.", metavar="FORMAT")
-@option(
-    "--field",
-    "What a column of CSV is called: topic, document, grade, assessor, time, seconds, note, aspect …, as in "
-    "document=question; may be repeated.",
+@option("--collection", "Collection of the labels. Labels of other topics and documents are refused.")
+@option("--qrels-format", name="format", was=["--format"])
+@rare(
+    "--field OURS=THEIRS",
+    "Name of a column in CSV, such as document=question. OURS is topic, document, grade, assessor, time, seconds, note, "
+    "aspect or another. May be repeated.",
     name="typed_fields",
     multiple=True,
-    metavar="OURS=THEIRS",
 )
 @options.labels
-@option("--topics-file", "What the topics ask, to join labels by that text: a table, or a collection.")
+@option("--topics-file", "File with the texts of the topics, to match labels by the text of a query.")
 @option(
     "--duplicates",
-    "Which line counts when a person labels a document twice for a topic.  [default: all are kept, the last counts]",
+    "Line to use if a person labels a document twice for a topic.  [default: all are kept, and the last counts]",
 )
 @option("--lenient")
 def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how: Any) -> None:
-    """Add labels from files: qrels, JSON lines, or CSV of who answered what. The same file again adds nothing.
+    """Add labels from qrels, JSON lines or CSV.
 
-    Columns question, worker, answer are known: the question is the document, and the topic is -.
+    Adding the same file again changes nothing. The columns question, worker and answer of CSV are known: the question is the
+    document, and the topic is -.
 
     \b
     $ cranfield judge add work.db qrels.txt
     """
-    from cranfield.workspace.judging import add
+    from cranfield.commands.judging import add
 
     fields: dict[str, list[str]] = {}
     for ours, theirs in options.pairs(typed_fields, "document=question"):
         fields.setdefault(ours, []).append(theirs)
     added = add(log, files, fields=fields or None, **how)
-    again = f"; {added.known:,} were there already" if added.known else ""
+    again = f"; {added.repeated:,} were there already" if added.repeated else ""
     note(f"{added.new:,} labels added to {masked(log)}{again}")
 
 
-def _listed(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    """Sources with commas between them."""
+def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """The sources in a list with commas."""
     if value is None:
         return None
     typed = tuple(name.strip() for name in value.split(",") if name.strip())
-    unknown = set(typed) - set(names.sources())
+    unknown = set(typed) - set(option_values.sources())
     if unknown or not typed:
-        raise click.BadParameter(f"expected {', '.join(names.sources())}, found {value!r}", ctx, parameter)
+        raise click.BadParameter(f"expected {', '.join(option_values.sources())}, found {value!r}", ctx, parameter)
     return typed
-
-
-_whose = "Whose.  [default: all that lines and CSV name; human,import for prefs and qrels]"
 
 
 @command.command("export")
 @log_argument
-@option("--to", "What to write.", name="format", type=OneOf(names.exports), default="jsonl")
-@option("--all", "All events, not only those that stand.", name="all_events", is_flag=True)
+@option("--to format", "Format to write.", type=RegistryName(option_values.exports), default="jsonl")
 @option(
-    "--by", "With qrels: the policy (judge aggregate lists them).", name="policy", default="latest", metavar="POLICY"
+    "--all-events", "Write every event, including labels that were replaced or withdrawn.", is_flag=True, was=["--all"]
 )
-@option("--sources", _whose, metavar="LIST", callback=_listed)
+@option("--policy", "Policy that aggregates labels into qrels; judge aggregate lists them.")
+@option(
+    "--sources LIST",
+    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs and qrels]",
+    callback=_sources,
+)
 @option("-o --output")
 def _export(log: str, output: str | None, **how: Any) -> None:
-    """Write the events that stand as JSON lines, CSV or trec_eval's prefs, or the grades by a policy as qrels.
+    """Write the current labels as JSON lines, CSV, prefs or qrels.
 
     \b
     $ cranfield judge export labels.jsonl --to csv
     """
+    from cranfield.commands.judging import export
     from cranfield.formats.streams import write_bytes
-    from cranfield.workspace.judging import export
 
     if how["format"] != "qrels":
         options.refuse_idle("goes with --to qrels", "policy")
@@ -135,22 +130,29 @@ def _export(log: str, output: str | None, **how: Any) -> None:
 
 @command.command("withdraw")
 @log_argument
-@option("--assessor", "What this person said.", metavar="NAME")
-@option("--since", "What was said from this time on.", metavar="TIME")
-@option("--until", "What was said before this time.", metavar="TIME")
-@option("--topic", "What was said about this topic.", metavar="ID")
-@option("--document", "What was said about this document.", metavar="ID")
-@option("--round", "What was said in this round.", metavar="NAME")
-@option("--id", "These events.", name="ids", multiple=True, metavar="ID")
-@option("--by", "Who takes it back.  [default: who said it]", default="", show_default=False, metavar="NAME")
-@option("--note", "Why.", default="", show_default=False, metavar="TEXT")
+@option("--assessor NAME", "Assessor whose labels to withdraw.")
+@option("--since TIME", "Time of the first label to withdraw.")
+@option("--until TIME", "Time before which labels are withdrawn.")
+@option("--topic ID", "Topic whose labels to withdraw.")
+@option("--document ID", "Document whose labels to withdraw.")
+@option("--round NAME", "Round whose labels to withdraw.")
+@option("--id ID ids", "Event to withdraw. May be repeated.", multiple=True)
+@option(
+    "--withdrawn-by NAME by",
+    "Name of the person who withdraws.  [default: the assessor of each label]",
+    default="",
+    was=["--by"],
+)
+@option("--note TEXT", "Reason, which the log keeps.", default="")
 def _withdraw(log: str, **what: Any) -> None:
-    """Take back what fits all that is said here; what stood before stands again, and the log keeps both.
+    """Withdraw every label that matches the options.
+
+    Earlier labels count again. The log keeps both.
 
     \b
     $ cranfield judge withdraw work.db --assessor ann --since 2026-03-01
     """
-    from cranfield.workspace.judging import withdraw
+    from cranfield.commands.judging import withdraw
 
     count = withdraw(log, **what)
     note(f"{count:,} events withdrawn in {masked(log)}")
@@ -158,47 +160,59 @@ def _withdraw(log: str, **what: Any) -> None:
 
 @command.command("round")
 @log_argument
-@option("--name", "What the round is called.", default="1", metavar="NAME")
-@option("--pool", "The documents, in the order of their priority.", type=INPUT, metavar="FILE")
-@option("--assessors", "Who may judge.  [default: everybody]", metavar="NAME,NAME…")
-@option("--overlap", "How many people judge each document.", type=click.IntRange(1, 1000), default=1)
-@option("--double", "The share of documents that gets one label more.", metavar="20%", callback=share)
+@option("--name NAME", "Name of the round.", default="1")
+@option("--pool FILE", "Pool of documents to judge, in order of priority.", type=INPUT)
+@option("--assessors NAME,NAME…", "Assessors of the round.  [default: everybody]")
+@option("--overlap", "Number of people who judge each document.", type=click.IntRange(1, 1000), default=1)
 @option(
-    "--gold",
-    "Qrels whose grades are known to be right: everybody is asked, beside the count.",
+    "--double-share double",
+    "Share of documents that get one more label.",
+    metavar="20%",
+    callback=share,
+    was=["--double"],
+)
+@option(
+    "--gold FILE",
+    "Qrels with known grades. Every assessor judges these documents in addition to the others.",
     type=INPUT,
-    metavar="FILE",
 )
-@option("--gold-share", "How often gold is asked.", metavar="5%", callback=share)
-@option("--repeat", "How often somebody is asked again.", name="repeat_share", metavar="5%", callback=share)
-@option("--sample", "Draw so many documents of the pool at random.", type=click.IntRange(min=1), metavar="N")
-@option(
-    "--sample-topics", "Draw so many topics at random, all their documents.", type=click.IntRange(min=1), metavar="N"
+@rare("--gold-share", "Share of questions that are gold.", metavar="5%", callback=share)
+@rare(
+    "--repeat-share",
+    "Share of questions that an assessor gets a second time.",
+    metavar="5%",
+    callback=share,
+    was=["--repeat"],
 )
+@option("--sample N", "Number of documents to draw from the pool at random.", type=COUNT)
+@option("--sample-topics N", "Number of topics to draw at random, with all their documents.", type=COUNT)
 @option("--seed")
-@option("--strategy", "Choose as labels come (cranfield pool strategies), from --run.", default="", metavar="NAME")
 @option(
-    "--run",
-    "A run whose top the strategy chooses from; may be repeated.",
-    name="runs",
-    multiple=True,
-    type=INPUT,
-    metavar="RUN",
+    "--strategy NAME",
+    "Adaptive strategy that chooses from --run as labels come; cranfield pool strategies lists them.",
+    default="",
 )
-@option("--depth", "How deep tops are.", type=click.IntRange(min=1), default=100)
-@option("--rel", "The lowest relevant grade, for the strategy.", default=1.0, metavar="N")
-@option("--lease", "How long a document is somebody's.", default="30m", metavar="TIME", callback=duration)
-@option("--pass", "Make it a qualifying round: the share of gold to get right.", name="passing", metavar="80%")
-@option("--after", "The qualifying round to pass first.", default="", show_default=False, metavar="NAME")
-@option("--guidelines", "What assessors are told; its hash is kept.", name="guideline", type=INPUT, metavar="FILE")
+@option("--run RUN runs", "Run that the strategy chooses from. May be repeated.", multiple=True, type=INPUT)
+@rare("--depth", "Number of documents to take from each run.", type=COUNT, default=100)
+@rare("--rel", "Lowest relevant grade, for the strategy.", default=1.0)
+@option("--lease TIME", "Time for which a document is reserved for an assessor.", default="30m", callback=duration)
+@rare(
+    "--pass passing",
+    "Share of gold that an assessor must get right, which makes this a qualifying round.",
+    metavar="80%",
+)
+@rare("--after NAME", "Qualifying round that assessors must pass first.", default="")
+@option("--guidelines FILE guideline", "Guidelines for the assessors. The round records their hash.", type=INPUT)
 @scale_option
 def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> None:
-    """Begin a round: who is asked about what, and how often.
+    """Begin a round of judging.
+
+    A round states who judges which documents, and how many people judge each.
 
     \b
     $ cranfield judge round work.db --pool pool.jsonl --assessors ann,bob,cat --overlap 2
     """
-    from cranfield.workspace.judging import begin_round
+    from cranfield.commands.judging import begin_round
 
     if how["strategy"]:
         options.refuse_idle("does not go with --strategy", "double")
@@ -207,26 +221,23 @@ def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> 
     drawing = ("strategy", "sample", "sample_topics", "double", "gold_share", "repeat_share")
     if not any(how[name] for name in drawing):
         options.refuse_idle(
-            "goes with --sample, --sample-topics, --double, --gold-share, --repeat or --strategy", "seed"
+            "goes with --sample, --sample-topics, --double-share, --gold-share, --repeat-share or --strategy", "seed"
         )
     people = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
     if passing is not None:
-        how["passing"] = share(click.get_current_context(), _passing(), passing)
+        parameter = next(each for each in _round.params if each.name == "passing")
+        how["passing"] = share(click.get_current_context(), parameter, passing)
     show(begin_round(log, assessors=people, **how), "table")
-
-
-def _passing() -> click.Parameter:
-    return next(each for each in _round.params if each.name == "passing")
 
 
 @command.command("next")
 @log_argument
-@option("--assessor", "Who asks.", required=True, metavar="NAME")
-@option("--round", "Which round.  [default: the one that is open]", default="", show_default=False, metavar="NAME")
-@option("--count", "How many documents.", name="n", type=click.IntRange(1, 1000), default=1)
+@option("--assessor NAME", "Name of the assessor.", required=True)
+@option("--round NAME", "Name of the round.  [default: the open round]", default="")
+@option("--count n", "Number of documents.", type=click.IntRange(1, 1000), default=1)
 @options.shape("text", "json")
 def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
-    """Say what somebody is to judge next, and keep it for them for the time of a lease.
+    """Lease the next documents to an assessor.
 
     \b
     $ cranfield judge next work.db --assessor ann
@@ -234,11 +245,11 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
     import json
 
     from cranfield.cli.output import put
-    from cranfield.judge.plan import Nothing
-    from cranfield.workspace.judging import next_item
+    from cranfield.commands.judging import next_item
+    from cranfield.judging.round_plan import NoLease
 
     answer = next_item(log, assessor, round, n)
-    if isinstance(answer, Nothing):
+    if isinstance(answer, NoLease):
         when = f"; ask again at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""
         note(f"{answer.why}{when}")
         if shape == "json":
@@ -254,15 +265,15 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
 
 @command.command("status")
 @log_argument
-@option("--round", "One round only.", default="", show_default=False, metavar="NAME")
+@option("--round NAME", "Name of the round.  [default: all rounds]", default="")
 @options.output("table", "json")
 def _status(log: str, round: str, shape: str, output: str | None) -> None:
-    """Say how far rounds are: who is where, what is out, what is left.
+    """Show the progress of rounds and assessors.
 
     \b
     $ cranfield judge status work.db
     """
-    from cranfield.workspace.judging import rounds_status
+    from cranfield.commands.judging import rounds_status
 
     show(rounds_status(log, round), shape, output)
 
@@ -270,14 +281,16 @@ def _status(log: str, round: str, shape: str, output: str | None) -> None:
 @command.command("set")
 @log_argument
 @click.argument("round")
-@click.argument("state", type=OneOf(names.round_states))
+@click.argument("state", type=RegistryName(option_values.round_states))
 def _set(log: str, round: str, state: str) -> None:
-    """Pause a round, go on with it (open) or close it; labels of what is out are still taken.
+    """Pause, reopen or close a round.
+
+    Labels of documents that are leased are still accepted.
 
     \b
     $ cranfield judge set work.db 1 paused
     """
-    from cranfield.workspace.judging import set_round
+    from cranfield.commands.judging import set_round
 
     set_round(log, round, state)
     note(f"round {round} is {state}")
@@ -289,39 +302,47 @@ def _set(log: str, round: str, state: str) -> None:
 @click.argument("document")
 @options.output("table", "json")
 def _blame(log: str, topic: str, document: str, shape: str, output: str | None) -> None:
-    """Show every event about one document of a topic, and which of them stand.
+    """Show every event about a document, and which ones count.
 
     \b
     $ cranfield judge blame labels.jsonl q1 doc-003
     """
-    from cranfield.workspace.judging import blame
+    from cranfield.commands.judging import blame
 
     show(blame(log, topic, document), shape, output)
 
 
 def _policies() -> str:
-    from cranfield.judge.policy import policies
+    from cranfield.judging.policies import policies
 
-    return f"How: {', '.join(policies())}; options in brackets: 'bradley-terry(prior=1)'."
+    return (
+        "Policy that aggregates the labels of a document. "
+        f"It is one of {', '.join(policies())}; parameters follow in brackets: 'bradley-terry(prior=1)'."
+    )
 
 
 deciding = options.together(
-    option("--by", _policies, name="policy", default="latest", metavar="POLICY"),
-    option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME"),
+    option("--policy", _policies),
+    option("--aspect"),
     option(
-        "--sources",
-        "Whose labels count; a model's only if it is named here.",
+        "--sources LIST",
+        "Sources whose labels count. Labels of models count only if model is in the list.",
         default="human,import",
-        metavar="LIST",
-        callback=_listed,
+        callback=_sources,
     ),
-    option("--ties", "Which of grades that tie.", type=OneOf(names.tie_rules), default="lower"),
+    option(
+        "--grade-ties ties",
+        "Grade to use if grades tie.",
+        type=RegistryName(option_values.tie_rules),
+        default="lower",
+        was=["--ties"],
+    ),
 )
 
 
 def _refuse_of_methods(policy: str) -> None:
-    """Refuse options for policies that weigh several labels of a document, beside one that does not."""
-    from cranfield.judge.policy import weighs_labels
+    """Refuse the options of policies that weigh several labels of a document, if the policy does not."""
+    from cranfield.judging.policies import weighs_labels
 
     if not weighs_labels(policy):
         options.refuse_idle(
@@ -332,20 +353,20 @@ def _refuse_of_methods(policy: str) -> None:
 @command.command("aggregate")
 @log_argument
 @deciding
-@option("--gold", "Qrels whose grades are known, beside the gold of rounds.", type=INPUT, metavar="FILE")
-@option("--at", "As it stood at this time.", metavar="TIME")
-@option("--to", "The qrels' format.  [default: by ending]", name="qrels_format", metavar="FORMAT")
+@option("--gold FILE", "Qrels with known grades, in addition to the gold of rounds.", type=INPUT)
+@option("--at TIME", "Use the log as it was at this time.  [default: now]")
+@option("--to FORMAT qrels_format", "Format of the qrels.  [default: by the ending of -o]")
 @option("-o --output", "Write qrels to this file.")
-@options.shape("table", "json", "csv", "tsv", help="How to print what was decided.")
+@options.shape("table", "json", "csv", "tsv")
 def _aggregate(
     log: str, output: str | None, qrels_format: str | None, shape: str, spreadsheet: bool, **how: Any
 ) -> None:
-    """Make one grade of several for each document, and write qrels.
+    """Aggregate the labels of each document into one grade.
 
     \b
-    $ cranfield judge aggregate labels.jsonl --by majority -o stands.txt
+    $ cranfield judge aggregate labels.jsonl --policy majority -o stands.txt
     """
-    from cranfield.workspace.judging import aggregate
+    from cranfield.commands.judging import aggregate
 
     if output is None:
         options.refuse_idle("goes with -o FILE", "qrels_format")
@@ -362,34 +383,36 @@ def _aggregate(
 @log_argument
 @click.argument("name")
 @deciding
-@option("--note", "Why.", default="", show_default=False, metavar="TEXT")
+@option("--note TEXT", "Reason, which the log keeps.", default="")
 def _freeze(log: str, name: str, **how: Any) -> None:
-    """Freeze the qrels of the moment under a name; LOG@NAME then stands wherever qrels do.
+    """Freeze the current qrels as a named version.
+
+    Write LOG@NAME wherever a command takes qrels.
 
     \b
-    $ cranfield judge freeze work.db spring --by majority
+    $ cranfield judge freeze work.db spring --policy majority
     """
     from cranfield.cli.output import notes
-    from cranfield.workspace.judging import freeze
+    from cranfield.commands.judging import freeze
 
     _refuse_of_methods(how["policy"])
-    version, said = freeze(log, name, **how)
+    version, sentences = freeze(log, name, **how)
     note(
         f"{version.name}: {version.documents:,} documents by {version.policy}, {version.hash}; use it as {masked(log)}@{name}"
     )
-    notes(said)
+    notes(sentences)
 
 
 @command.command("versions")
 @log_argument
 @options.output("table", "json")
 def _versions(log: str, shape: str, output: str | None) -> None:
-    """List what is frozen.
+    """List the frozen versions.
 
     \b
     $ cranfield judge versions work.db
     """
-    from cranfield.workspace.judging import versions
+    from cranfield.commands.judging import versions
 
     show(versions(log), shape, output)
 
@@ -399,19 +422,19 @@ def _versions(log: str, shape: str, output: str | None) -> None:
 @options.output("table", "json")
 @click.pass_context
 def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> None:
-    """Look for damage, and work every frozen version out again; exit 3 if anything differs.
+    """Check a log for damage, and recompute every frozen version.
 
-    A SQLite file is checked by SQLite itself. Rounds and their documents, versions, comparisons and questions are held
-    against the hashes they were written with.
+    The exit code is 3 if anything differs. SQLite checks a SQLite file itself. Rounds and their documents, versions,
+    comparisons and questions are compared with the hashes that were written with them.
 
     \b
     $ cranfield judge verify work.db
     """
-    from cranfield.workspace.judging import verify
+    from cranfield.commands.judging import verify
 
-    found = verify(log)
-    show(found, shape, output)
-    if found.wrong:
+    verification = verify(log)
+    show(verification, shape, output)
+    if verification.wrong:
         ctx.exit(3)
 
 
@@ -419,17 +442,19 @@ def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> Non
 @log_argument
 @click.argument("a")
 @click.argument("b", required=False)
-@option("--run", "A run to score by both; may be repeated.", name="runs", multiple=True, type=INPUT, metavar="RUN")
-@option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10]")
-@option("--by", "What stands now, where there is no B.", name="policy", default="latest", metavar="POLICY")
+@option("--run RUN runs", "Run to score by both versions. May be repeated.", multiple=True, type=INPUT)
+@option("-m --measures", "Measures to compute. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option("--policy", "Policy for the current labels, if B is left out; judge aggregate lists them.")
 @options.output("table", "json", "csv", "tsv")
 def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
-    """Say what changed from version A to B, or to what stands now; with runs, which scores and verdicts change.
+    """Compare two versions, or a version and the current labels.
+
+    With runs, the answer also says which scores and verdicts change.
 
     \b
     $ cranfield judge diff work.db spring --run bm25.run --run dense.run
     """
-    from cranfield.workspace.judging import diff
+    from cranfield.commands.judging import diff
 
     if b is not None:
         options.refuse_idle("does not go with B", "policy")
@@ -441,57 +466,53 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
 @command.command("agree")
 @click.argument("sources", nargs=-1, required=True, metavar="LOG|QRELS QRELS...")
 @option(
-    "--coefficient",
-    "Only this one, such as 'cohen(weights=linear)' (docs/agreement.md lists them); may be repeated.",
-    name="coefficients",
+    "--coefficient NAMES coefficients",
+    "Coefficient to compute, such as 'cohen(weights=linear)'; docs/agreement.md lists them. May be repeated.  [default: all]",
     multiple=True,
-    metavar="NAME",
 )
-@option("--by", "Look closer.", name="view", type=OneOf(names.agreement_views))
 @option(
-    "--run",
-    "A run to rank by each person's labels; may be repeated.",
-    name="runs",
-    multiple=True,
-    type=INPUT,
-    metavar="RUN",
+    "--view",
+    "Breakdown to show: by topic, by pair of people, by person, or of people with themselves.",
+    type=RegistryName(option_values.agreement_views),
+    was=["--by"],
 )
-@option("-m --measures", "What to rank runs by.  [default: nDCG@10]")
+@option("--run RUN runs", "Run to rank by the labels of each person. May be repeated.", multiple=True, type=INPUT)
+@option("-m --measures", "Measures that rank the runs. May be repeated.  [default: nDCG@10]")
 @option(
-    "--disagreements",
-    "Write the documents that people disagree about as a pool for a third.",
+    "--disagreements FILE",
+    "Write a pool of the documents that people disagree about, for a third person.",
     type=OUTPUT,
-    metavar="FILE",
     callback=options.writable,
 )
-@option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME")
-@option("--sources", "Whose labels count.", name="whose", default="human,import", metavar="LIST", callback=_listed)
+@option("--aspect")
+@option("--sources LIST whose", "Sources whose labels count.", default="human,import", callback=_sources)
 @option(
     "--resamples",
-    "Resamples of the documents, where intervals are within one topic; 0 leaves out all intervals.",
+    "Number of resamples of the documents, for intervals within one topic. With 0 there are no intervals.",
     default=1000,
 )
-@option("--level", "Of the intervals.")
-@option("--seed", "Seed of these resamples.")
-@option("--all", "Everything: all people, and how each changed over time.", name="every", is_flag=True)
+@option("--confidence level")
+@option("--seed", "Seed for the random numbers of --resamples.")
+@option("--all every", "Show everybody, and how each person changed over time.", is_flag=True)
 @options.output("table", "json", "csv", "tsv")
 def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None, **typed: Any) -> None:
-    """Say how far people agree: those of a log, or several qrels, each of one person.
+    """Measure inter-annotator agreement.
 
-    Intervals leave out each topic in turn. Files of two people with equal bytes are refused.
+    The labels are those of a log, or of several qrels, one per person. Intervals leave out each topic in turn. Two files with
+    equal bytes are refused.
 
     \b
     $ cranfield judge agree labels.jsonl bob.csv
     """
+    from cranfield.commands.judging import agree
     from cranfield.formats.streams import all_or_none
-    from cranfield.judge.event import RELEVANCE
-    from cranfield.workspace.judging import agree
+    from cranfield.judging.event import RELEVANCE
 
     if not typed["runs"]:
         options.refuse_idle("goes with --run", "measures")
     inputs, printed, how = options.split(typed)
     with all_or_none():
-        found = agree(
+        agreement = agree(
             sources,
             runs=inputs.runs,
             measures=inputs.measures,
@@ -500,7 +521,7 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
             aspect=inputs.aspect or RELEVANCE,
             **how,
         )
-        show(found, **printed)
+        show(agreement, **printed)
     if disagreements is not None:
         note(f"documents that people disagree about are in {disagreements}")
 
@@ -508,88 +529,82 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 @command.command("estimate")
 @log_argument
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@option("-m --measures", "What to compute.  [default: nDCG@10 AP RR@10; where documents were drawn P@10 DCG@10]")
-@option("--round", "Which round drew.  [default: the only one]", default="", show_default=False, metavar="NAME")
-@option("--model", "Whose labels predict.  [default: the only model's]", default="", show_default=False, metavar="NAME")
-@option("--by", "What stands of people's labels (judge aggregate lists how).", name="policy", default="latest")
-@option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME")
-@option("--level", "Of the intervals.")
-@option("--all", "Every difference, not only those from the run that leads.", name="every", is_flag=True)
+@option(
+    "-m --measures",
+    "Measures to estimate. May be repeated.  [default: nDCG@10 AP RR@10; P@10 DCG@10 if documents were sampled]",
+)
+@option("--round NAME", "Round that drew the sample.  [default: the only one]", default="")
+@option("--model NAME", "Model whose labels are used.  [default: the only one]", default="")
+@option("--policy", "Policy for the labels of people; judge aggregate lists them.")
+@option("--aspect")
+@option("--confidence level")
+@option("--all every", "Show every difference, not only those from the best run.", is_flag=True)
 @options.answer("table", "json", "csv", "tsv")
 def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
-    """Estimate scores and differences of runs from few labels of people and many of a model.
+    """Estimate scores from few human and many LLM labels.
 
-    People label topics (any measure) or documents (sums over documents: P, CG, DCG, RBP) that a round drew at random; a
-    model labels the whole pool.
+    The estimates are prediction-powered. People label topics (any measure) or documents (sums over documents: P, CG, DCG,
+    RBP) that a round drew at random; a model labels the whole pool.
 
     \b
     $ cranfield judge estimate drawn.jsonl bm25.run dense.run -m P@10
     """
-    from cranfield.workspace.estimating import estimate
+    from cranfield.commands.llm_calibration import estimate
 
-    shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
-    show(estimate(log, runs, measures, **typed), **shown)
+    display = {name: typed.pop(name) for name in options.DISPLAY if name in typed}
+    show(estimate(log, runs, measures, **typed), **display)
 
 
 @command.command("calibrate")
 @log_argument
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
-@option("-m --measures", "What to rank runs by.  [default: nDCG@10 AP RR@10]")
-@option("--model", "Whose labels.  [default: the only model's]", default="", show_default=False, metavar="NAME")
-@option(
-    "--by",
-    "What stands of people's labels (judge aggregate lists how).",
-    name="policy",
-    default="latest",
-    metavar="POLICY",
+@option("-m --measures", "Measures that rank the runs. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option("--model NAME", "Model whose labels are used.  [default: the only one]", default="")
+@option("--policy", "Policy for the labels of people; judge aggregate lists them.")
+@option("--aspect")
+@option("--rel", "Lowest relevant grade.", default=1.0)
+@rare(
+    "--collection", "Collection with the texts of documents, to measure bias by length.  [default: lengths in the log]"
 )
-@option("--aspect", "What was judged.", default="relevance", type=str, metavar="NAME")
-@option("--rel", "The lowest relevant grade.", default=1.0, metavar="N")
-@option(
-    "--collection",
-    "Where texts are, for bias by length.  [default: lengths as asked]",
-    type=COLLECTION,
-    metavar="FOLDER",
-)
-@option("--own", "A run that is built on the judge's own model; may be repeated.", multiple=True, metavar="RUN")
-@option(
-    "--chosen-on",
-    "Leave out what was looked at when the prompt was chosen: a topic, or a topic and a document, on each line.",
+@rare("--own RUN", "Run that uses the judge's own model. May be repeated.", multiple=True)
+@rare(
+    "--chosen-on FILE",
+    "File of examples that served to choose the prompt, which are left out. Each line is a topic, or a topic and a document.",
     type=INPUT,
-    metavar="FILE",
 )
-@option("--choose", "Choose the best of several prompts on half of the topics, calibrate on the others.", is_flag=True)
-@option("--public", "When the judgments became public.", metavar="DATE")
-@option("--model-date", "When the model was made.  [default: the date in its name]", metavar="DATE")
-@option("--level", "Of the intervals.")
+@option("--choose", "Choose the best prompt on half of the topics, and calibrate on the other half.", is_flag=True)
+@rare("--public DATE", "Date when the judgments became public.")
+@rare("--model-date DATE", "Date of the model.  [default: the date in its name]")
+@option("--confidence level")
 @option("--seed")
-@option("--all", "Everything: all runs, both boards, shares with intervals.", name="every", is_flag=True)
+@option("--all every", "Show all runs, both rankings, and shares with intervals.", is_flag=True)
 @options.answer("table", "json", "csv", "tsv")
 @click.pass_context
 def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures: tuple[str, ...], **typed: Any) -> None:
-    """Measure a model's labels against people's, in words and then in numbers; exit 3 if it gives one answer only.
+    """Compare an LLM judge's labels with people's.
 
-    On documents that both labelled: agreement beside that of two people, the best constant answer, errors by grade, bias by
-    length. With runs: bias by rank and run, the order of runs by both, the judge's own ranking.
+    On documents that both labelled: agreement next to that of two people, the best constant answer, errors by grade, bias by
+    length. With runs: bias by rank and run, both rankings of the runs, the judge's own ranking. The exit code is 3 if the
+    judge gives a single answer.
 
     \b
     $ cranfield judge calibrate drawn.jsonl bm25.run dense.run
     """
-    from cranfield.workspace.calibrating import calibrate
+    from cranfield.commands.llm_calibration import calibrate
 
     if not runs:
         options.refuse_idle("goes with runs", "measures")
-    shown = {name: typed.pop(name) for name in options.SHOWN if name in typed}
+    display = {name: typed.pop(name) for name in options.DISPLAY if name in typed}
     answer = calibrate(log, runs, measures, **typed)
-    show(answer, **shown)
+    show(answer, **display)
     if answer.only_answer is not None:
         note("one answer only: ask with another prompt or model, or go by the labels of people alone")
         ctx.exit(3)
 
 
 def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """`2.50` in money or `200000tokens`."""
-    from cranfield.judge.models.kept import Budget
+    """Read `2.50` (money) or `200000tokens`."""
+    from cranfield.judging.llm.question_store import Budget
 
     if value is None:
         return Budget()
@@ -605,110 +620,114 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 @command.command("ask")
 @log_argument
-@option("--pool", "The pairs to label, in the order of their priority.", required=True, type=INPUT, metavar="FILE")
+@option("--pool FILE", "Pool of documents to label, in order of priority.", required=True, type=INPUT)
+@option("--collection", "Collection with the texts of topics and documents.", required=True)
+@option("--endpoint URL", "OpenAI-compatible server, such as http://localhost:8080/v1.", required=True)
+@option("--model NAME", "Name of the model on the server.", required=True)
 @option(
-    "--collection", "Where the topics and the documents' texts are.", required=True, type=COLLECTION, metavar="FOLDER"
-)
-@option("--endpoint", "An OpenAI-compatible server, such as http://localhost:8080/v1.", required=True, metavar="URL")
-@option("--model", "The model, as the server calls it.", required=True, metavar="NAME")
-@option(
-    "--prompt",
-    lambda: f"How to ask: a file, or {', '.join(names.prompts())}.",
+    "--prompt FILE",
+    lambda: f"Prompt: a file, or one of {', '.join(option_values.prompts())}.",
     required=True,
-    type=InputPath(names.prompts),
-    metavar="FILE",
+    type=InputPath(option_values.prompts),
 )
-@option("--key-env", "The variable of the environment that holds the key.  [default: no key]", metavar="NAME")
+@option("--key-env NAME", "Environment variable that holds the API key.  [default: no key]")
 @option(
-    "--budget",
-    "The most that the model may cost in this log, in money (2.50, with prices) or as 200000tokens.",
-    metavar="MOST",
+    "--max-cost MOST budget",
+    "Cost limit for the model in this log. It is money (2.50, which needs prices) or tokens (200000tokens).",
     callback=_budget,
+    was=["--budget"],
 )
-@option("--price-in", "Of a million tokens that are sent.", type=float, metavar="P")
-@option("--price-out", "Of a million tokens that come back.", type=float, metavar="P")
-@option("--max-tokens", "Of an answer.  [default: the prompt's]", type=click.IntRange(1, 1_000_000), metavar="N")
-@option(
-    "--text-limit", "Characters of a text; what is behind them is cut.", type=click.IntRange(min=200), default=12000
+@rare("--price-in P", "Price of a million input tokens.", type=float)
+@rare("--price-out P", "Price of a million output tokens.", type=float)
+@rare(
+    "--max-tokens N",
+    "Maximum number of tokens in an answer.  [default: the prompt's]",
+    type=click.IntRange(1, 1_000_000),
 )
-@option(
+@rare(
+    "--text-limit",
+    "Maximum number of characters of a text; the rest is cut.",
+    type=click.IntRange(min=200),
+    default=12000,
+)
+@rare(
     "--neighbours",
-    "Pairwise: with how many next documents of the pool each is compared.",
+    "Number of following documents in the pool to compare each document with, for pairwise prompts.",
     type=click.IntRange(1, 1000),
     default=1,
 )
 @option("--seed")
 @option(
-    "--probe",
-    "Ask no labels, but N probes of each kind about pairs that were labelled: docs/model-judges.md says which.",
-    type=click.IntRange(min=1),
-    metavar="N",
+    "--probe N",
+    "Number of probes of each kind to ask, instead of labels. Probes test labelled pairs; docs/model-judges.md lists them.",
+    type=COUNT,
 )
-@option(
+@rare(
     "--drift",
-    "First ask N questions of before again; stop if answers changed.",
+    "Number of earlier questions to repeat first. The command stops if answers changed.",
     type=click.IntRange(0, 1000),
     default=5,
 )
-@option(
-    "--drift-allowed",
-    "How many of these may be answered differently.",
+@rare(
+    "--drift-allowed K",
+    "Number of repeated questions that may be answered differently.",
     type=click.IntRange(min=0),
-    metavar="K",
     default=0,
 )
-@option("--accept-drift", "Go on though answers changed, and compare with the new ones from now on.", is_flag=True)
-@option("--clients", "How many questions are under way at the same time.", type=click.IntRange(1, 256), default=4)
-@option("--retries", "Tries after a failure that may pass.", type=click.IntRange(0, 100), default=3)
-@option(
-    "--timeout", "Seconds an answer may take.", type=click.FloatRange(min=0, min_open=True), default=120.0, metavar="S"
+@rare(
+    "--accept-drift", "Continue although answers changed, and compare with the new answers from now on.", is_flag=True
 )
-@option(
-    "--max-answer",
-    "Megabytes that an answer may have.",
+@rare("--clients", "Number of questions to send at a time.", type=click.IntRange(1, 256), default=4)
+@rare("--retries", "Number of retries after a failure that may be temporary.", type=click.IntRange(0, 100), default=3)
+@rare(
+    "--timeout S", "Time limit for an answer, in seconds.", type=click.FloatRange(min=0, min_open=True), default=120.0
+)
+@rare(
+    "--max-answer MB",
+    "Size limit for an answer over HTTP, in megabytes.",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
-    metavar="MB",
 )
-@option("--give-up", "Stop when N pairs one after the other get no answer.", type=click.IntRange(min=1), default=10)
-@option("--schema/--no-schema", "Ask for JSON of a schema, where the server takes one.", default=True)
-@option("--dry-run", "Say what would be asked and what it may cost, and ask nothing.", is_flag=True)
+@rare("--give-up", "Stop when N pairs in a row get no answer.", type=COUNT, default=10)
+@rare("--schema/--no-schema", "Ask the server for answers that follow a JSON schema, or do not ask.", default=True)
+@option("--dry-run", "Print what would be asked and what it may cost, and ask nothing.", is_flag=True)
 @options.output("table", "json", "csv", "tsv")
 @click.pass_context
 def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
-    """Have a model label the pairs of a pool; exit 1 if some have no label. The same command goes on where it stopped.
+    """Have an LLM judge label the documents of a pool.
 
-    The labels count as a model's: no qrels hold them unless --sources names them. With --probe: how the model answers when a
-    question is asked twice, turned round, or meddled with; exit 1 if some were not answered.
+    The same command continues where it stopped; the exit code is 1 if some documents have no label. Qrels contain the labels
+    of a model only if --sources names them. --probe asks questions twice, reversed or manipulated, and shows how
+    answers change.
 
     \b
     $ cranfield judge ask my.db --pool two.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace.models import ask
+    from cranfield.commands.llm_labels import ask
 
     with progress("questions") as tell:
-        done = ask(log, progress=tell, **how)
-    show(done, shape, output, spreadsheet=spreadsheet)
-    if not done.complete and done.foreseen is None:
+        answer = ask(log, progress=tell, **how)
+    show(answer, shape, output, spreadsheet=spreadsheet)
+    if not answer.complete and answer.foreseen is None:
         ctx.exit(1)
 
 
 @command.command("models")
 @log_argument
-@option("--model", "One model only: NAME, or NAME/PROMPT-VERSION.", default="", show_default=False, metavar="NAME")
-@option("--failures", "What is no label, and what came back instead.", is_flag=True)
-@option("--reason", "Failures of one kind, such as unparsed.", default="", show_default=False, metavar="KIND")
-@option("--count", "How many failures.", name="n", type=click.IntRange(1, 1_000_000), default=50)
-@option("--skip", "Failures to pass over first.", type=click.IntRange(min=0), default=0)
+@option("--model NAME", "Model to show: NAME, or NAME/PROMPT-VERSION.  [default: all]", default="")
+@option("--failures", "Show the answers that gave no label.", is_flag=True)
+@option("--reason KIND", "Kind of failures to show, such as unparsed.", default="")
+@option("--count n", "Number of failures to show.", type=click.IntRange(1, 1_000_000), default=50)
+@option("--skip", "Number of failures to skip first.", type=click.IntRange(min=0), default=0)
 @options.output("table", "json", "csv", "tsv")
 def _models(log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
-    """Say what models were asked, what it cost, and what failed.
+    """Show the usage, cost and failures of LLM judges.
 
     \b
     $ cranfield judge models asked.jsonl
     """
-    from cranfield.workspace.model_runs import model_failures, model_runs
+    from cranfield.commands.llm_calibration import model_failures, model_runs
 
     failures, model = how.pop("failures") or bool(how["reason"]), how.pop("model")
     if not failures:

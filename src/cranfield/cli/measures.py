@@ -1,7 +1,7 @@
 """List the measures, or explain one.
 
-A measure is explained by its definition, formula, parameters and their ranges, the names other tools give it, a
-reference and a worked example. NAME may be another tool's: ndcg_cut_10 explains nDCG.
+The explanation has the definition, formula, parameters and their ranges, the names in other tools, a reference and a
+worked example. NAME may be another tool's: ndcg_cut_10 explains nDCG.
 
 \b
 $ cranfield measures nDCG
@@ -22,11 +22,11 @@ PLACE = 200
 
 @options.command(__doc__)
 @click.argument("name", required=False)
-@option("--family", "Only the measures of one family (the first letters will do).", metavar="FAMILY")
+@option("--family FAMILY", "Family of measures to list; its first letters suffice.")
 @options.output("table", "json")
-def command(name: str | None, family: str | None, **shown: Any) -> None:
-    from cranfield.workspace.listing import measure, measures
+def command(name: str | None, family: str | None, **display: Any) -> None:
+    from cranfield.commands.listings import measure, measures
 
     if name is not None and family is not None:
         raise click.UsageError("give either a measure's name or --family, not both")
-    show(measures(family) if name is None else measure(name), **shown)
+    show(measures(family) if name is None else measure(name), **display)

@@ -1,6 +1,6 @@
-"""Let real users decide: mix the lists of systems, assign users to variants, keep what they do in a log.
+"""Run online experiments: interleaving, A/B tests, user studies.
 
-The library is what a search service calls (cranfield.online); these commands show what it does. PLANS are TOML files or
+A search service calls the library (cranfield.experiments); these commands show what it does. PLANS are TOML files or
 folders of them, LOG is a folder.
 
 \b
@@ -13,129 +13,135 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.cli import names, options
-from cranfield.cli.options import INPUT, OUTPUT, OneOf, option
+from cranfield.base.errors import DataError
+from cranfield.cli import option_values, options
+from cranfield.cli.options import COUNT, INPUT, OUTPUT, RegistryName, option, rare
 from cranfield.cli.output import note, show
-from cranfield.errors import DataError
 
 if TYPE_CHECKING:
-    from cranfield.answer import Answer
+    from cranfield.base.results import Answer
 
 PLACE = 195
 
 
-@click.group(help=__doc__)
-def command() -> None:
-    pass
-
-
-command.command_class = options.Worded
+command = options.group(__doc__)
 
 key_option = option(
-    "--key", "Units under pseudonyms: a keyed hash by the key in this file.", type=INPUT, metavar="FILE"
+    "--pseudonym-key FILE key",
+    "File with the key that turns ids of units into pseudonyms (a keyed hash).",
+    type=INPUT,
+    was=["--key"],
 )
 
 
-def _show_after(log: str, answer: Answer, **shown: Any) -> None:
-    """Show what was done to a log; if that cannot be written, say that it is done."""
+def _show_after(log: str, answer: Answer, **display: Any) -> None:
+    """Show what a command did to a log; if the answer cannot be written, say that the work is done."""
     try:
-        show(answer, **shown)
+        show(answer, **display)
     except DataError as error:
         raise DataError(f"{error}; only this answer is missing: the work in {log} is done") from error
 
 
 @command.command("interleave")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@option("--topic", "Whose lists.", required=True, metavar="TOPIC")
-@option("-k --depth", "How many documents.", type=click.IntRange(min=1), default=10, metavar="K")
+@option("--topic TOPIC", "Topic whose lists to interleave.", required=True)
+@option("-k --depth K", "Number of documents in the list.", type=COUNT, default=10)
 @option(
-    "--method",
-    lambda: f"How: {names.interleavings()}; parameters in brackets, as in 'probabilistic(tau=1)'.",
+    "--interleaving METHOD method",
+    lambda: (
+        f"Method of interleaving. It is one of {option_values.interleavings()}; "
+        "parameters follow in brackets, as in 'probabilistic(tau=1)'."
+    ),
     default="team-draft",
-    metavar="METHOD",
+    was=["--method"],
 )
-@option("--seed", "Where the coin starts.")
-@option("--run-format", "The runs' format, if it is not to be detected.")
+@option("--seed")
+@option("--run-format")
 @option("--field fields")
 @options.answer("table", "json", "csv", "tsv")
 def _interleave(depth: int, **typed: Any) -> None:
-    """Mix the lists of two runs or more for one topic, and show what a click on each document would earn.
+    """Interleave the lists of runs for one topic.
+
+    The table shows the credit for a click on each document.
 
     \b
     $ cranfield online interleave bm25.run dense.run --topic q1 -k 5 --seed 7
     """
-    from cranfield.workspace.online import interleave
+    from cranfield.commands.experiments import interleave
 
-    inputs, shown, how = options.split(typed)
-    show(interleave(inputs, k=depth, **how), **shown)
+    inputs, display, how = options.split(typed)
+    show(interleave(inputs, k=depth, **how), **display)
 
 
 @command.command("methods")
 @click.argument("name", required=False)
 @options.output("table", "json")
-def _methods(name: str | None, **shown: Any) -> None:
+def _methods(name: str | None, **display: Any) -> None:
     """List the methods of interleaving, or explain one.
 
     \b
     $ cranfield online methods team-draft
     """
-    from cranfield.workspace.listing import interleaving, interleavings
+    from cranfield.commands.listings import interleaving, interleavings
 
-    show(interleavings() if name is None else interleaving(name), **shown)
+    show(interleavings() if name is None else interleaving(name), **display)
 
 
 @command.command("assign")
 @click.argument("plans", metavar="PLANS")
 @click.argument("units", nargs=-1, required=True, metavar="UNIT...")
 @options.output("table", "json", "csv", "tsv")
-def _assign(plans: str, units: tuple[str, ...], **shown: Any) -> None:
-    """Say which experiments units are in, and which variants they get.
+def _assign(plans: str, units: tuple[str, ...], **display: Any) -> None:
+    """Show the experiments and variants of units.
 
     \b
     $ cranfield online assign online/plans alice bob
     """
-    from cranfield.workspace.traffic import assign
+    from cranfield.commands.experiments import assign
 
-    show(assign([plans], units), **shown)
+    show(assign([plans], units), **display)
 
 
 @command.command("ingest")
 @click.argument("log", callback=options.writable_folder)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--from", "The files' format, if it is not to be detected.", name="format", type=OneOf(names.event_formats))
-@option("--time", "When it was, for files that do not say.", metavar="TIME")
+@option("--from format", "Format of the files.  [default: detected]", type=RegistryName(option_values.event_formats))
+@option("--time TIME", "Time of the events, for files that do not state it.")
 @option("--lenient")
 @key_option
 @options.answer("table", "json", "csv", "tsv")
 def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> None:
-    """Add the events of files to a log: every row of them, or nothing. The same file again adds nothing.
+    """Add the events of files to a log.
+
+    Either every row is added or none. Adding the same file again changes nothing.
 
     \b
     $ cranfield online ingest log online/events.jsonl
     """
-    from cranfield.workspace.traffic import ingest
+    from cranfield.commands.experiments import ingest
 
-    _, shown, how = options.split(typed)
-    _show_after(log, ingest(log, files, lenient=lenient, **how), **shown)
+    _, display, how = options.split(typed)
+    _show_after(log, ingest(log, files, lenient=lenient, **how), **display)
 
 
 @command.command("export")
 @click.argument("log")
 @option(
-    "--to",
-    "The format to write.  [default: by the ending, else jsonl]",
-    name="format",
-    type=OneOf(names.written_event_formats),
+    "--to format",
+    "Format to write.  [default: by the ending of -o, else jsonl]",
+    type=RegistryName(option_values.written_event_formats),
 )
 @option("-o --output")
 def _export(log: str, output: str | None, format: str | None) -> None:
-    """Write all events of a log by time: JSON lines, Parquet, or bulk lines of OpenSearch's UBI.
+    """Write all events of a log, ordered by time.
+
+    The formats are JSON lines, Parquet, and bulk lines of OpenSearch's UBI.
 
     \b
     $ cranfield online export online/log --to ubi
     """
+    from cranfield.commands.experiments import export
     from cranfield.formats.streams import write_bytes
-    from cranfield.workspace.traffic import export
 
     write_bytes(output or "-", export(log, format=format, output=output or "-"))
 
@@ -146,160 +152,147 @@ def _export(log: str, output: str | None, format: str | None) -> None:
 @key_option
 @options.answer("table", "json")
 def _erase(log: str, units: tuple[str, ...], **typed: Any) -> None:
-    """Take all events of units out of a log, packed or not, and say what was done.
+    """Delete all events of units from a log.
 
     \b
     $ cranfield online erase online/log u2
     """
-    from cranfield.workspace.traffic import erase
+    from cranfield.commands.experiments import erase
 
-    _, shown, how = options.split(typed)
-    _show_after(log, erase(log, units, **how), **shown)
+    _, display, how = options.split(typed)
+    _show_after(log, erase(log, units, **how), **display)
 
 
 @command.command("retain")
 @click.argument("log")
-@option("--days", "How many days are kept.", type=click.IntRange(min=1), required=True, metavar="N")
+@option("--days N", "Number of days to keep.", type=COUNT, required=True)
 @options.answer("table", "json")
 def _retain(log: str, days: int, **typed: Any) -> None:
-    """Take all events out of a log that are older than so many days.
+    """Delete events that are older than a number of days.
 
     \b
     $ cranfield online retain online/log --days 365
     """
-    from cranfield.workspace.traffic import retain
+    from cranfield.commands.experiments import retain
 
-    _, shown, _ = options.split(typed)
-    _show_after(log, retain(log, days), **shown)
+    _, display, _ = options.split(typed)
+    _show_after(log, retain(log, days), **display)
 
 
 @command.command("design")
-@option("--proportion", "The proportion of units, as it is now.", type=float, metavar="P")
-@option("--mean", "The mean over units, as it is now; needs --sd.", type=float, metavar="M")
-@option("--ratio", "The ratio of two sums over units, as it is now; needs --sd.", type=float, metavar="R")
-@option("--sd", "The standard deviation between units; of a ratio, of its linearised values.", type=float, metavar="X")
-@option("--sd-after", "The same in the second arm, if the effect changes it.", type=float, metavar="X")
-@option("--wins", "Interleaving: the share of units that the one side wins.", type=float, metavar="P")
-@option("--losses", "Interleaving: the share that the other wins.", type=float, metavar="P")
+@option("--proportion P", "Current proportion of units, for a proportion metric.", type=float)
+@option("--mean M", "Current mean over units, for a mean metric; needs --sd.", type=float)
+@option("--ratio R", "Current ratio of two sums over units; needs --sd.", type=float)
+@option("--sd X", "Standard deviation between units; for a ratio, of its linearised values.", type=float)
+@rare("--sd-after X", "Standard deviation in the second arm, if the effect changes it.", type=float)
+@option("--wins P", "Share of units that the first system wins, for interleaving.", type=float)
+@option("--losses P", "Share of units that the second system wins, for interleaving.", type=float)
 @option(
-    "--effect",
-    "The difference to find; below 0 for a decrease.  [default: of wins and losses, theirs]",
+    "--difference D effect",
+    "Difference to find; below 0 for a decrease.  [default: --wins minus --losses, if given]",
     type=float,
-    metavar="D",
+    was=["--effect"],
 )
+@option("--relative R", "Difference to find, as a share of the current value; below 0 for a decrease.", type=float)
+@option("--power P", "Probability of finding the difference.", default=0.8)
+@option("--alpha", "Significance level of two-sided tests.")
 @option(
-    "--relative", "The difference to find, as a share of the level; below 0 for a decrease.", type=float, metavar="R"
-)
-@option("--power", "How surely to find it.", default=0.8, metavar="P")
-@option("--alpha", "The level, two-sided.")
-@option(
-    "--method",
-    lambda: f"{names.schedules()}; parameters in brackets, as in 'looks(looks=3)'. May be repeated.",
-    name="methods",
+    "--schedule NAME methods",
+    lambda: (
+        "Schedule of interim looks at the data. "
+        f"It is one of {option_values.schedules()}; parameters follow in brackets, as in 'looks(looks=3)'. May be repeated."
+    ),
     multiple=True,
     default=["fixed", "looks", "sequence"],
-    metavar="METHOD",
+    was=["--method"],
 )
-@option("--primaries", "How many primary metrics share the level.", type=int, default=1, metavar="N")
-@option(
-    "--guardrail",
-    "NAME=MARGIN/SD, or NAME=MARGIN/P% for a proportion of units. May be repeated.",
-    name="guardrails",
+@rare("--primaries N", "Number of primary metrics that share the level.", type=int, default=1)
+@rare(
+    "--guardrail guardrails",
+    "Guardrail metric: NAME=MARGIN/SD, or NAME=MARGIN/P% for a proportion of units. May be repeated.",
     multiple=True,
     metavar="NAME=MARGIN/SD",
 )
-@option("--correlation", "That of the estimates of any two metrics.", type=float, default=0.0, metavar="R")
-@option(
+@rare("--correlation R", "Correlation between the estimates of any two metrics.", type=float, default=0.0)
+@rare(
     "--shares",
-    "Of all units, in the first arm and in the second.",
+    "Shares of all units in the first and in the second arm.",
     type=float,
     nargs=2,
     default=(0.5, 0.5),
     metavar="A B",
 )
-@option("--per-day", "New units a day.", type=float, metavar="N")
-@option("--units", "How many units are at hand.", name="n", type=int, metavar="N")
-@option("--sizes", "Numbers of units for the power curve.  [default: round ones]", metavar="N,N,...")
+@option("--per-day N", "Number of new units per day.", type=float)
+@option("--units N n", "Number of units that are available.", type=int)
+@rare("--sizes N,N,...", "Numbers of units for the power curve.  [default: round numbers]")
 @options.answer("text", "json", "csv", "tsv")
 def _design(methods: tuple[str, ...], **typed: Any) -> None:
-    """Say how many units an experiment takes, how long, and what the units at hand can find.
+    """Plan how many units and days an experiment takes.
+
+    The answer also says which difference the available units can find.
 
     \b
     $ cranfield online design --proportion 0.3 --relative 0.05 --per-day 4000
     """
-    from cranfield.workspace.experiments import design
+    from cranfield.commands.experiments import design
 
-    _, shown, how = options.split(typed)
+    _, display, how = options.split(typed)
     if not how["guardrails"]:
         options.refuse_idle("goes with --guardrail", "correlation")
-    show(design(methods=" ".join(methods), **how), **shown)
+    show(design(methods=" ".join(methods), **how), **display)
 
 
 @command.command("serve")
 @click.argument("plans", metavar="PLANS")
 @click.argument("log")
-@option("--host", "The address to listen at.", default="127.0.0.1", show_default=True, metavar="ADDRESS")
-@option("--port", "The port; 0 takes a free one.", type=click.IntRange(0, 65535), default=8766, show_default=True)
-@option("--tls-cert", "The certificate for https, with --tls-key.", name="certificate", type=INPUT, metavar="FILE")
-@option("--tls-key", "The certificate's key.", name="tls_key", type=INPUT, metavar="FILE")
-@option("--behind-proxy", "The address of the proxy that speaks TLS.", name="proxy", metavar="ADDRESS")
-@option("--insecure", "Serve other machines without TLS: tokens and events can be read on the way.", is_flag=True)
+@options.listening(port=8766)
+@options.tls
+@option("--behind-proxy ADDRESS proxy", "Address of the reverse proxy that handles TLS.")
+@rare("--insecure", "Serve other machines without TLS. Tokens and events can then be read on the way.", is_flag=True)
+@rare("--allow-host NAME hosts", "Host name that programs and pages may use. May be repeated.", multiple=True)
 @option(
-    "--allow-host",
-    "A name by which programs and pages call it; may be repeated.",
-    name="hosts",
+    "--allow-origin ORIGIN origins",
+    "Origin of pages that may call the service, such as https://shop.example. May be repeated.",
     multiple=True,
-    metavar="NAME",
 )
+@option("--run FILE runs", "Run whose lists /interleave can use by name. May be repeated.", multiple=True, type=INPUT)
 @option(
-    "--allow-origin",
-    "The origin of pages that may call it from a browser, as https://shop.example; may be repeated.",
-    name="origins",
-    multiple=True,
-    metavar="ORIGIN",
-)
-@option(
-    "--run",
-    "A run whose lists /interleave mixes by name; may be repeated.",
-    name="runs",
-    multiple=True,
+    "--pseudonym-key FILE pseudonymise",
+    "File with the key that turns ids of units into pseudonyms (a keyed hash).",
     type=INPUT,
-    metavar="FILE",
+    was=["--pseudonymise"],
 )
-@option(
-    "--pseudonymise", "Keep units under pseudonyms: a keyed hash by the key in this file.", type=INPUT, metavar="FILE"
-)
-@option(
-    "--pack",
-    "Seconds from one packing of segments to the next.  [default: 300]",
+@rare(
+    "--compact-every S pack",
+    "Time between compactions of the log, in seconds.  [default: 300]",
     type=click.FloatRange(min=0.1),
-    metavar="S",
+    was=["--pack"],
 )
 @options.server_limits
-@option("--new-token", "Print a new token for an application, and end; the one that it had is void.", metavar="NAME")
-@option("--drop-token", "Make the token of an application void, and end.", metavar="NAME")
+@option("--new-token NAME", "Print a new token for an application, and exit. An earlier token becomes void.")
+@option("--drop-token NAME", "Make the token of an application void, and exit.")
 def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
-    """Serve HTTP: assign units, interleave lists, take events into a log, health.
+    """Serve HTTP: assign units, interleave lists, log events.
 
-    Only this machine can reach it unless --host says otherwise; any other address demands TLS, and a token for each
-    application. Events are confirmed when they are on disk. Stop it with Ctrl-C.
+    Only this machine can connect unless --host says otherwise; other addresses require TLS, and a token for each
+    application. The service confirms events when they are on disk. Stop it with Ctrl-C.
 
     \b
     $ cranfield online serve online/plans log --new-token shop
     """
-    from cranfield.http.serving import Manner
-    from cranfield.web.applications import Applications
-    from cranfield.web.service_serving import PACK, Setting, serve
+    from cranfield.experiments.serve import PACK, ServiceSettings, serve
+    from cranfield.experiments.service_tokens import ApplicationTokens
+    from cranfield.http.serving import ServerSettings
 
     if new_token is not None:
-        click.echo(Applications(log).new(new_token))
+        click.echo(ApplicationTokens(log).new(new_token))
         return
     if drop_token is not None:
-        Applications(log).drop(drop_token)
+        ApplicationTokens(log).drop(drop_token)
         note(f"the token of {drop_token} is void")
         return
-    setting = Setting([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
-    manner = Manner(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
+    setting = ServiceSettings([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
+    manner = ServerSettings(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
     serve(
         setting,
         manner,
@@ -314,32 +307,39 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
 @command.command("analyze")
 @click.argument("log")
 @click.argument("plan")
-@option("--gate", "Exit code 0: ship; 1: stop, same, not shown; 3: broken or still running.", is_flag=True)
-@option("--at", "What it was at an earlier time.  [default: now]", metavar="TIME")
-@option("--hash", "What the plan's hash was when it began; another one is broken.", name="expected", metavar="HASH")
-@option("--history", "Also the interval over time, and by day since exposure; html has it anyway.", is_flag=True)
-@option("--memory", "The most that DuckDB takes, as in 3GB.", metavar="SIZE")
-@option("--seed", "Where the bootstrap starts.")
+@option(
+    "--gate", "Exit with 0 for ship, 1 for stop, same or not shown, and 3 for broken or still running.", is_flag=True
+)
+@option("--at TIME", "Use the log as it was at this time.  [default: now]")
+@option(
+    "--hash HASH expected",
+    "Hash of the plan when the experiment began. If the plan has changed, the verdict is broken.",
+)
+@option(
+    "--history", "Show intervals over time, and by day since exposure. An html answer always has them.", is_flag=True
+)
+@option("--memory SIZE", "Memory limit of DuckDB, such as 3GB.")
+@option("--seed", "Seed for the random numbers of the bootstrap.")
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @click.pass_context
 def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bool, **typed: Any) -> None:
-    """Say what an experiment shows, by its plan: ship, stop, same, continue, not shown or broken, and why.
+    """Analyze an experiment by its plan, and give a verdict.
 
-    Health comes first: a sample ratio that is wrong, units in two variants, repeats, clocks. Then every metric by
-    randomised unit, under the one method that the plan names.
+    The verdict is ship, stop, same, continue, not shown or broken. Health checks come first: sample ratio mismatch (SRM), units
+    in two variants, repeated events, clocks. Then follows each metric per randomisation unit, by the plan's method.
 
     \b
     $ cranfield online analyze online/shop-log online/shop.toml
     """
-    from cranfield.cli.output import FOR_PEOPLE, limits, notes, put, written
-    from cranfield.workspace.experiments import analyze
+    from cranfield.cli.output import FOR_PEOPLE, limits, notes, put, rendered
+    from cranfield.commands.experiments import analyze
 
-    _, shown, how = options.split(typed)
-    shape, output = shown.pop("shape"), shown.pop("output")
+    _, display, how = options.split(typed)
+    shape, output = display.pop("shape"), display.pop("output")
     verdict = analyze(log, plan, history=history or shape == "html", **how)
-    put(written(verdict, shape, output, **shown), output)
+    put(rendered(verdict, shape, output, **display), output)
     if shape in FOR_PEOPLE:
-        limits(verdict, shown["verbose"], output)
+        limits(verdict, display["verbose"], output)
     elif shape not in ("markdown", "html"):
         notes(verdict.notes(shell=True))
     if verdict.verdict == "broken" or gate:
@@ -349,27 +349,29 @@ def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bo
 @command.command("metrics")
 @click.argument("name", required=False)
 @options.output("table", "json")
-def _metrics(name: str | None, **shown: Any) -> None:
+def _metrics(name: str | None, **display: Any) -> None:
     """List the metrics of experiments, or explain one.
 
     \b
     $ cranfield online metrics success
     """
-    from cranfield.workspace.listing import online_metric, online_metrics
+    from cranfield.commands.listings import online_metric, online_metrics
 
-    show(online_metrics() if name is None else online_metric(name), **shown)
+    show(online_metrics() if name is None else online_metric(name), **display)
 
 
 users_option = option(
-    "--users",
-    lambda: f"Who they are: {names.users()}; parameters in brackets, as in 'perfect(click_relevant=0.8)'.",
+    "--users USERS",
+    lambda: (
+        f"Model of the simulated users. It is one of {option_values.users()}; "
+        "parameters follow in brackets, as in 'perfect(click_relevant=0.8)'."
+    ),
     default="navigational",
-    metavar="USERS",
 )
 
 
-def _planned(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A plan is read if there is one, else written."""
+def _plan_path(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The path of a plan, which is read if the file exists and written if not."""
     from os.path import exists
 
     return value if value is None or exists(value) else options.writable(ctx, parameter, value)
@@ -378,93 +380,101 @@ def _planned(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @command.command("simulate")
 @options.qrels_and_runs
 @option(
-    "-o --log",
-    "The log's folder; what is in it stays.",
+    "-o --output LOG",
+    "Folder of the log to add to.",
+    name="log",
     required=True,
-    type=OUTPUT,
-    metavar="LOG",
     callback=options.writable_folder,
+    was=["--log"],
 )
 @option(
-    "--plan",
-    "The experiment; where there is no such file, one is written there.",
+    "--plan FILE",
+    "Plan of the experiment. If the file is missing, a plan is written to it.",
     type=OUTPUT,
-    metavar="FILE",
-    callback=_planned,
+    callback=_plan_path,
 )
 @users_option
 @option(
-    "--method",
-    lambda: f"Interleave the runs instead of splitting traffic: {names.interleavings()}.",
-    metavar="METHOD",
+    "--interleaving METHOD method",
+    lambda: f"Method of interleaving, instead of an A/B test. It is one of {option_values.interleavings()}.",
+    was=["--method"],
 )
-@option("-k --depth", "How many documents a page shows.", type=click.IntRange(min=1), default=10, metavar="K")
-@option("--units", "How many units there are.", type=int, default=1_000, metavar="N")
-@option("--days", "Over how many days.", type=int, default=14, metavar="N")
-@option("--before", "Days before the experiment, on the control.", type=int, default=0, metavar="N")
-@option("--sessions", "A unit's sessions, on average.", type=float, default=3.0, metavar="N")
-@option("--searches", "A session's searches, on average.", type=float, default=2.0, metavar="N")
-@option("--interests", "Topics that a unit asks about.", type=int, default=3, metavar="N")
+@option("-k --depth K", "Number of documents on a page.", type=COUNT, default=10)
+@option("--units N", "Number of units.", type=int, default=1_000)
+@option("--days N", "Number of days.", type=int, default=14)
+@option("--before N", "Number of days before the experiment, on the control.", type=int, default=0)
+@option("--sessions N", "Mean number of sessions per unit.", type=float, default=3.0)
+@option("--searches N", "Mean number of searches per session.", type=float, default=2.0)
+@option("--interests N", "Number of topics that a unit searches for.", type=int, default=3)
 @option("--seed")
 @options.shape("table", "json", "csv", "tsv")
 @option("--run-format")
 @option("--qrels-format")
 @option("--field fields")
 def _simulate(log: str, depth: int, **typed: Any) -> None:
-    """Let simulated users search runs, and add what they do to a log: A/B of runs, A/A of one, or interleaved.
+    """Simulate users who search runs, and log what they do.
 
-    Units return over days and ask about a few topics each. What they click on they read, and now and then they buy.
+    Two or more runs make an A/B test, one run an A/A test; --interleaving interleaves the runs. Units return over days and search
+    for a few topics each. They read what they click on, and sometimes buy.
 
     \b
     $ cranfield online simulate qrels.txt bm25.run dense.run -o simulated --plan plan.toml --units 200
     """
-    from cranfield.workspace.online import simulate
+    from cranfield.commands.experiments import simulate
 
-    inputs, shown, how = options.split(typed)
-    show(simulate(inputs, log, k=depth, **how), **shown)
+    inputs, display, how = options.split(typed)
+    show(simulate(inputs, log, k=depth, **how), **display)
 
 
 @command.command("users")
 @click.argument("name", required=False)
 @options.output("table", "json")
-def _users(name: str | None, **shown: Any) -> None:
+def _users(name: str | None, **display: Any) -> None:
     """List the models of simulated users, or explain one.
 
-    Chances are those of a click if irrelevant and if relevant, and of stopping after such a click.
+    The probabilities are those of a click on an irrelevant and on a relevant document, and of stopping after such a click.
 
     \b
     $ cranfield online users navigational
     """
-    from cranfield.workspace.listing import user, users
+    from cranfield.commands.listings import user, users
 
-    show(users() if name is None else user(name), **shown)
+    show(users() if name is None else user(name), **display)
 
 
 @command.command("bridge")
 @options.qrels_and_runs
-@option("-m --measures", "What to compare with users. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option("-m --measures", "Measures to compare with users. May be repeated.  [default: nDCG@10 AP RR@10]")
 @option(
-    "--preferred",
-    "What real users prefer, in place of simulated ones: CSV of system, against, preference, and topic and signal.",
-    name="preferences_file",
+    "--user-preferences FILE preferences_file",
+    "CSV of the preferences of real users, instead of simulated users. Its columns are system, against, preference, and "
+    "optionally topic and signal.",
     type=INPUT,
-    metavar="FILE",
+    was=["--preferred"],
 )
 @users_option
 @option(
-    "--method",
+    "--interleaving METHOD methods",
     lambda: (
-        f"How simulated users' lists are interleaved: {names.interleavings()}. May be repeated.  [default: team-draft]"
+        "Method of interleaving for simulated users. "
+        f"It is one of {option_values.interleavings()}. May be repeated.  [default: team-draft]"
     ),
-    name="methods",
     multiple=True,
-    metavar="METHOD",
+    was=["--method"],
 )
-@option("-k --depth", "How many documents a page shows.", type=click.IntRange(min=1), default=10, metavar="K")
-@option("--searches", "Simulated searches of each topic, by each design.", type=int, default=100, metavar="N")
-@option("--by", "Also by the classes of topics in a column of theirs.", metavar="COLUMN")
+@option("-k --depth K", "Number of documents on a page.", type=COUNT, default=10)
+@option(
+    "--searches-per-topic N searches",
+    "Number of simulated searches per topic and design.",
+    type=int,
+    default=100,
+    was=["--searches"],
+)
+@option("--by")
 @option("--topics-file")
-@option("--least", "Leave out pairs whose means differ by less.", type=float, default=0.0, metavar="D")
+@option(
+    "--least D", "Smallest difference of means between two runs; closer pairs are left out.", type=float, default=0.0
+)
 @option("--seed")
 @options.answer("table", "json", "csv", "tsv")
 @option("--digits")
@@ -472,20 +482,22 @@ def _users(name: str | None, **shown: Any) -> None:
 @option("--qrels-format")
 @option("--field fields")
 def _bridge(depth: int, preferences_file: str | None, methods: tuple[str, ...], **typed: Any) -> None:
-    """Say which offline measure agrees with what users prefer, by interleaving and by A/B, over pairs of runs.
+    """Find the offline measure that agrees best with users.
+
+    Measures and users are compared over pairs of runs, by interleaving and by A/B tests.
 
     \b
     $ cranfield online bridge qrels.txt bm25.run dense.run tied.run --users perfect -m "nDCG@10 RR@10"
     """
-    from cranfield.workspace.online import bridge
+    from cranfield.commands.experiments import bridge
 
-    inputs, shown, how = options.split(typed)
-    show(bridge(inputs, preferences=preferences_file, methods=methods, k=depth, **how), **shown)
+    inputs, display, how = options.split(typed)
+    show(bridge(inputs, preferences=preferences_file, methods=methods, k=depth, **how), **display)
 
 
 @command.group("study")
 def study() -> None:
-    """Ask people in a study: who does what in which order, forms to fill in, and what the answers say.
+    """Plan, run and analyze a user study.
 
     STUDY is a TOML file with systems, tasks and questionnaires.
 
@@ -494,8 +506,7 @@ def study() -> None:
     """
 
 
-study.command_class = options.Worded
-participants_option = option("--participants", "How many.  [default: as STUDY says]", type=int, metavar="N")
+participants_option = option("--participants N", "Number of participants.  [default: the number in STUDY]", type=int)
 
 
 @study.command("plan")
@@ -503,55 +514,59 @@ participants_option = option("--participants", "How many.  [default: as STUDY sa
 @participants_option
 @options.answer("table", "json", "csv", "tsv")
 def _study_plan(file: str, **typed: Any) -> None:
-    """Say who does which task with which system, in an order by Latin squares.
+    """Assign tasks and systems to participants by Latin squares.
 
     \b
     $ cranfield online study plan online/study.toml
     """
-    from cranfield.workspace.studies import plan
+    from cranfield.commands.experiments import plan_study
 
-    _, shown, how = options.split(typed)
-    show(plan(file, **how), **shown)
+    _, display, how = options.split(typed)
+    show(plan_study(file, **how), **display)
 
 
 @study.command("forms")
 @click.argument("file", metavar="STUDY")
 @option(
-    "-o --folder",
-    "Where to write them: a folder that is empty or not there.",
+    "-o --output FOLDER",
+    "Folder to write to, which must be empty or missing.",
+    name="folder",
     required=True,
-    type=OUTPUT,
-    metavar="FOLDER",
     callback=options.writable_folder,
+    was=["--folder"],
 )
 @participants_option
 def _study_forms(file: str, folder: str, participants: int | None) -> None:
-    """Write a page for each participant, which opens offline, and a CSV template for answers by hand.
+    """Write a form for each participant, which works offline.
+
+    A CSV template for answers on paper is written as well.
 
     \b
     $ cranfield online study forms online/study.toml -o forms
     """
-    from cranfield.workspace.studies import forms
+    from cranfield.commands.experiments import write_study_forms
 
-    forms(file, folder, participants)
+    write_study_forms(file, folder, participants)
 
 
 @study.command("analyze")
 @click.argument("file", metavar="STUDY")
 @click.argument("answers", nargs=-1, required=True, metavar="ANSWERS...")
 @participants_option
-@option("--test", "Of systems within participants: t, wilcoxon, randomisation …", default="t", metavar="TEST")
-@option("--level", "The level of intervals.")
-@option("--every-time", "Times of all tasks, not only of those that succeeded.", is_flag=True)
+@option("--test TEST", "Test of systems within participants, such as t, wilcoxon or randomisation.", default="t")
+@option("--confidence level")
+@option("--every-time", "Use the times of all tasks, not only of successful ones.", is_flag=True)
 @options.answer("table", "json", "csv", "tsv", "html")
 @option("--digits")
 def _study_analyze(file: str, answers: tuple[str, ...], **typed: Any) -> None:
-    """Say what answers say: success, time and questionnaires by system, systems compared, and what order did.
+    """Compare systems by success, time and questionnaires.
+
+    Effects of the order of tasks are reported as well.
 
     \b
     $ cranfield online study analyze online/study.toml online/answers.csv
     """
-    from cranfield.workspace.studies import analyze
+    from cranfield.commands.experiments import analyze_study
 
-    _, shown, how = options.split(typed)
-    show(analyze(file, answers, **how), **shown)
+    _, display, how = options.split(typed)
+    show(analyze_study(file, answers, **how), **display)

@@ -1,26 +1,27 @@
-"""Options: those that several commands share, and how what was typed becomes the values that verbs take.
+"""The options that several commands share, and the conversion of typed values into arguments of `commands`.
 
-An option that is known here by its flag is declared once; a command that means a little more by it says so in its own
-words. Choices are checked where they are defined (`Conventions`), not here: what is listed below is only how they are
-shown in the help, and a test compares the two.
+A shared option is declared once, in SHARED, under its flags; a command may override its text and its settings. Choices
+are checked where they are defined (`Conventions`). CONVENTIONS only lists them for the help, and a test compares both.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.types import FloatParamType, IntParamType
 
-from cranfield.errors import ConventionError, CranfieldError, DataError
-from cranfield.parameters import LARGEST, LONGEST, real, refuse_below, shortened, whole
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import real, refuse_below
+from cranfield.cli.command_classes import CranfieldCommand, CranfieldGroup, LateOption, PlainOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cranfield.http.limits import Limits
-    from cranfield.workspace.inputs import Inputs
+    from cranfield.http.connections import ClientLimits
+    from cranfield.inputs.inputs import Inputs
 
     Words = str | Callable[[], str]
 
@@ -29,76 +30,71 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 CONVENTIONS = {
     "ties": (
         "document-descending|document-ascending|input-order|averaged",
-        "Which of two documents with equal scores comes first; averaged: the mean over all orders.",
+        "Order of documents with equal scores. The choice averaged takes the mean over all orders.",
     ),
     "scores": (
         "double|single|rank",
-        "Compare scores as doubles, as 32-bit floats as trec_eval 9 does, or go by the rank column as ndeval does.",
+        "Number that ranks the documents. It is the score as a double, the score as a 32-bit float (as in trec_eval 9), "
+        "or the rank column (as in ndeval).",
     ),
-    "missing": ("zero|skip|error", "What a judged topic that a run lacks is: 0, left out, or an error."),
-    "no_relevant": ("zero|skip", "What a topic without a relevant document is: 0, or left out."),
-    "unjudged": ("irrelevant|drop", "Unjudged documents stay where they are, or are taken out of the ranking."),
-    "negative": ("unjudged|irrelevant", "What a negative grade is: no judgment, or grade 0."),
-    "duplicates": (
-        "error|first|last|best",
-        "Which line counts when a run or judgments name a document twice for a topic.",
+    "missing": ("zero|skip|error", "Treatment of judged topics that a run lacks: score 0, leave out, or stop."),
+    "no_relevant": ("zero|skip", "Treatment of topics without relevant documents: score 0, or leave out."),
+    "unjudged": (
+        "irrelevant|drop",
+        "Treatment of unjudged documents: count as irrelevant, or remove from the ranking.",
     ),
-    "collapse": ("SEP", "Score passages as their document: cut ids at SEP (doc#3: '#'); the best passage counts."),
+    "negative": ("unjudged|irrelevant", "Meaning of a negative grade: unjudged, or irrelevant (grade 0)."),
+    "duplicates": ("error|first|last|best", "Line to use if a run or the judgments name a document twice for a topic."),
+    "collapse": (
+        "SEP",
+        "Score passages as their document. Ids are cut at SEP (doc#3: '#'), and the best passage of a document counts.",
+    ),
 }
-OF_JUDGMENTS = (
-    "qrels_format",
-    "missing",
-    "no_relevant",
-    "unjudged",
-    "negative",
-    "grades",
-    "ignore_case",
-    "allow_unjudged",
-)
-UNUSED_HERE = "cranfield.unused"  # those of one command, in its context
-SHOWN = (
-    "shape",
-    "output",
-    "per_topic",
-    "digits",
-    "every",
-    "bars",
-    "spreadsheet",
-    "verbose",
-)  # options that say how an answer is printed
+OF_SCORING = ("missing", "no_relevant", "unjudged", "negative")
+OF_JUDGMENTS = ("qrels_format", *OF_SCORING, "grades", "ignore_case", "allow_unjudged")
+UNUSED_HERE = "cranfield.unused"  # the key in a context: options that this command may leave unused
+# the options that control how an answer is printed
+DISPLAY = ("shape", "output", "per_topic", "digits", "every", "bars", "spreadsheet", "verbose")
 
 
-def _within(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
-    """Refuse a count that is below 0 or beyond its limit before anything is computed."""
+@contextmanager
+def _naming_option(refusal: Callable[[str], Exception]) -> Iterator[None]:
+    """Turn an error about an argument, such as `seed`, into a refusal that names the option."""
     try:
-        refuse_below(0, **{str(parameter.name): value})
+        yield
     except ConventionError as error:
-        raise click.UsageError(f"--{error}", ctx) from None
+        raise refusal(f"--{error}") from None
+
+
+def _check_limit(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+    """Refuse a count that is below 0 or beyond its limit before anything is computed."""
+    with _naming_option(click.UsageError):
+        refuse_below(0, **{str(parameter.name): value})
     return value
 
 
-def _refuse_elsewhere(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Refuse --spreadsheet beside a format without cells; whichever of the two options is read second sees both."""
-    known = {**ctx.params, parameter.name: value}
-    if known.get("spreadsheet") and known.get("shape", "csv") not in ("csv", "tsv"):
-        raise click.UsageError(f"--spreadsheet is for --format csv and tsv, not for {known['shape']}")
+def _refuse_spreadsheet(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Refuse --spreadsheet with a format that has no cells. The check runs when the second of the two options is read."""
+    values = {**ctx.params, parameter.name: value}
+    if values.get("spreadsheet") and values.get("shape", "csv") not in ("csv", "tsv"):
+        raise click.UsageError(f"--spreadsheet is for --format csv and tsv, not for {values['shape']}")
     return value
 
 
 def pairs(typed: Iterable[str], example: str) -> list[tuple[str, str]]:
-    """What was typed as OURS=THEIRS, in two."""
-    found = [text.partition("=") for text in typed]
-    if any(not ours or not theirs for ours, _, theirs in found):
+    """The two parts of each OURS=THEIRS."""
+    parts = [text.partition("=") for text in typed]
+    if any(not ours or not theirs for ours, _, theirs in parts):
         raise click.UsageError(f"--field: expected OURS=THEIRS, as in --field {example}")
-    return [(ours, theirs) for ours, _, theirs in found]
+    return [(ours, theirs) for ours, _, theirs in parts]
 
 
 def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, list[str]] | None:
-    """What columns are called; where one is named twice, the first name that a file has counts."""
+    """The names of columns. A column with several names has the first that occurs in the file."""
     if not value:
         return None
-    from cranfield.errors import FormatError
-    from cranfield.formats.named import refuse_unknown
+    from cranfield.base.errors import FormatError
+    from cranfield.formats.named_columns import refuse_unknown
 
     fields: dict[str, list[str]] = {}
     for ours, theirs in pairs(value, "topic=query"):
@@ -111,19 +107,17 @@ def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
 
 
 def _grade_map(ctx: click.Context, parameter: click.Parameter, value: str | None) -> dict[float, float] | None:
-    """`1=0,2=0,3=1` as the grades of a file and what they count as."""
-    from cranfield.formats.grades import grade_map
+    """Read `1=0,2=0,3=1` as a mapping from the grades of a file to new grades."""
+    from cranfield.formats.grade_scales import grade_map
 
-    try:
+    with _naming_option(click.UsageError):
         return grade_map(value)
-    except ConventionError as error:
-        raise click.UsageError(f"--{error}", ctx) from None
 
 
-def _said_of_tables(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def _check_dialect(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """Refuse an unknown delimiter, encoding or decimal sign before anything is read."""
     if value is not None:
-        from cranfield.formats.tables import Dialect
+        from cranfield.formats.csv_tables import Dialect
 
         try:
             Dialect(**{str(parameter.name): value})
@@ -133,34 +127,28 @@ def _said_of_tables(ctx: click.Context, parameter: click.Parameter, value: str |
 
 
 def _duplicates(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse an unknown word before anything is read: files without duplicates would never come to it."""
+    """Refuse an unknown choice before files are read, even if the files have no duplicates."""
     if value is not None:
-        from cranfield.conventions import conventions
+        from cranfield.base.conventions import conventions
 
-        try:
+        with _naming_option(ConventionError):
             conventions(duplicates=value)  # type: ignore[arg-type]
-        except ConventionError as error:
-            raise ConventionError(f"--{error}") from None
     return value
 
 
 def _seed(ctx: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
-    """Refuse a negative seed, whether or not anything is drawn."""
-    from cranfield.parameters import refuse_below
-
-    try:
+    """Refuse a negative seed, even if no random number is drawn."""
+    with _naming_option(ConventionError):
         refuse_below(0, seed=value)
-    except ConventionError as error:
-        raise ConventionError(f"--{error}") from None
     return value
 
 
 def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Let a command go on where no returned document is known; the warning is printed as any other."""
+    """Turn the error about runs without known documents into a warning."""
     if value:
         from warnings import simplefilter
 
-        from cranfield.errors import UnjudgedWarning
+        from cranfield.base.errors import UnjudgedWarning
 
         simplefilter("always", UnjudgedWarning)
 
@@ -184,9 +172,9 @@ def writable_folder(ctx: click.Context, parameter: click.Parameter, value: str |
 
 
 class InputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A file or folder that is read: one that is not there is an error, whether or not anything would come to read it.
+    """A file or folder that is read. A missing one is an error, even if the command would not read it.
 
-    A run may be called NAME=path, a log may have a version behind it (work.db@v1), and `named` are names that need no file.
+    A run may be NAME=path, and a log may be followed by a version (work.db@v1). `named` lists names that need no file.
     """
 
     name = "path"
@@ -203,12 +191,12 @@ class InputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         if path in names:
             return path
         flag = f" ({param.opts[0]})" if isinstance(param, click.Option) else ""
-        known = f"; known by name: {', '.join(names)}" if names else ""
-        raise DataError(f"{path}: no such file or directory{flag}{known}")
+        others = f"; known by name: {', '.join(names)}" if names else ""
+        raise DataError(f"{path}: no such file or directory{flag}{others}")
 
 
 class OutputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A file or folder that is written, and may be there already."""
+    """A file or folder that is written, and may already exist."""
 
     name = "path"
 
@@ -218,12 +206,12 @@ class OutputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 def _readings(path: str) -> list[str]:
-    """What a path may mean: itself, the path behind NAME=, the log before @version."""
+    """The paths that an argument may mean: itself, the path after NAME=, the log before @version."""
     return [part for part in (path, path.partition("=")[2], path.rpartition("@")[0]) if part]
 
 
 def _is_there(path: str) -> bool:
-    """Whether something is there; what cannot be looked at is left to whoever reads it."""
+    """Whether a file exists. A path that cannot be checked counts as existing, so that its reader reports the error."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -234,160 +222,172 @@ def _is_there(path: str) -> bool:
 
 
 def _collections() -> list[str]:
-    from cranfield.formats.folder import bundled_names
+    from cranfield.formats.collection_folder import bundled_names
 
     return bundled_names()
 
 
+def _usually(help: str, **settings: Any) -> dict[str, Any]:
+    """The settings of a shared option that `--help` shows."""
+    return {**settings, "help": help}
+
+
+def _rarely(help: str, **settings: Any) -> dict[str, Any]:
+    """The settings of a shared option that only `--help-all` shows."""
+    return {**settings, "help": help, "everyday": False}
+
+
 INPUT, OUTPUT, COLLECTION = InputPath(), OutputPath(), InputPath(_collections)
-FINITE = "a finite number in plain digits"
-DETECTED = "format, if it is not to be detected (cranfield formats lists them)."
+COUNT = click.IntRange(min=1)
 SHARED: dict[str, dict[str, Any]] = {
-    # which files are read, and how
+    # input files and how to read them
     "-m --measures": {"multiple": True, "metavar": "MEASURES"},
-    "--table": {
-        "type": INPUT,
-        "metavar": "FILE",
-        "help": "Scores per topic from a file (a row a topic, a column a run; or what eval --per-topic writes as csv) "
-        "instead.",
-    },
-    "--topics": {"type": INPUT, "metavar": "FILE", "help": "Look only at these topics: the first word of each line."},
-    "--topics-file": {
-        "type": COLLECTION,
-        "metavar": "FILE",
-        "help": "What the topics ask, shown beside their ids, and columns for --by and --weigh-by: a table (TSV, CSV, JSON "
-        "lines, Parquet), TREC's topics, or a collection.  [default: the collection's, where QRELS is one]",
-    },
-    "--weigh-by": {
-        "metavar": "COLUMN",
-        "help": "Weigh topics by a column of theirs, such as traffic: means by weights beside the others, and their tests.",
-    },
-    "--rel": {
-        "type": float,
-        "metavar": "N",
-        "help": "The lowest relevant grade, where a measure does not say so itself.",
-    },
-    "--baseline": {"metavar": "RUN", "help": "The run to compare with, for measures of risk."},
-    "--collection-size": {
-        "type": click.IntRange(min=1),
-        "metavar": "N",
-        "help": "How many documents the collection holds.",
-    },
-    "--preferences": {"type": INPUT, "metavar": "FILE", "help": "Preference judgments, for PrefSimple and its kin."},
-    "--groups": {"type": INPUT, "metavar": "FILE", "help": "Groups of documents, for measures of fairness."},
-    "--aspect": {"type": COLLECTION, "metavar": "QRELS", "help": "Judgments of a second aspect (uRBP, uBpref)."},
-    "--costs": {"type": INPUT, "metavar": "FILE", "help": "What documents cost to read, for TBG, Umeasure and kin."},
-    "--run-format": {"metavar": "FORMAT", "help": f"The runs' {DETECTED}"},
-    "--qrels-format": {"metavar": "FORMAT", "help": f"The judgments' {DETECTED}"},
-    "--field fields": {
-        "multiple": True,
-        "metavar": "OURS=THEIRS",
-        "callback": _fields,
-        "help": "What a column of CSV, TSV, JSON rows or Parquet is called: topic, document, grade, score, rank, tag, "
-        "iteration; query in a table of topics; as in topic=search; may be repeated.",
-    },
-    "--delimiter": {
-        "metavar": "SIGN",
-        "callback": _said_of_tables,
-        "help": "The sign between the columns of tables: comma, semicolon, tab or pipe.  [default: detected]",
-    },
-    "--encoding": {
-        "metavar": "NAME",
-        "callback": _said_of_tables,
-        "help": "The encoding of tables, such as utf-8, utf-16 or windows-1252.  [default: detected]",
-    },
-    "--decimal": {
-        "metavar": "SIGN",
-        "callback": _said_of_tables,
-        "help": "The decimal sign of numbers in tables: point or comma.  [default: detected]",
-    },
-    "--grades": {
-        "metavar": "THEIRS=OURS,...",
-        "callback": _grade_map,
-        "help": "The grade that each grade of the judgments counts as, such as 1=0,2=0,3=1,4=2,5=3.",
-    },
-    "--ignore-case": {
-        "is_flag": True,
-        "help": "Join topics by the text of their query, whether in upper or lower case.",
-    },
-    "--duplicates": {
-        "metavar": CONVENTIONS["duplicates"][0],
-        "callback": _duplicates,
-        "help": CONVENTIONS["duplicates"][1],
-    },
-    "--lenient": {
-        "is_flag": True,
-        "help": "Skip malformed lines and say how many, instead of stopping at the first.",
-    },
-    "--allow-unjudged": {
-        "is_flag": True,
-        "expose_value": False,
-        "callback": _allow_unjudged,
-        "help": "Go on, with a warning, where 100 or more documents were returned and none is judged or in the collection.",
-    },
-    "--threads": {"type": int, "metavar": "N", "help": "How many cores to score with.  [default: all]"},
-    # what is asked of them
+    "--table": _rarely(
+        "Read scores per topic from a file, instead of judgments and runs. The file has a row per topic and a "
+        "column per run, or it is the csv of eval --per-topic.",
+        type=INPUT,
+        metavar="FILE",
+    ),
+    "--topics": _usually(
+        "Use only the topics in this file. The first word of each line is a topic id; # begins a comment.",
+        type=INPUT,
+        metavar="FILE",
+    ),
+    "--topics-file": _rarely(
+        "File with the texts of the topics. It is a table (TSV, CSV, JSON lines, Parquet), a file of TREC topics, "
+        "or a collection. The other columns of a table serve --by and --weigh-by.  [default: the collection's topics, "
+        "if QRELS is a collection]",
+        type=COLLECTION,
+        metavar="FILE",
+    ),
+    "--by": _usually(
+        "Column of the topics file to group topics by. The name length stands for the number of words in a query.",
+        metavar="COLUMN",
+    ),
+    "--weigh-by": _rarely(
+        "Column of the topics file with a weight per topic, such as traffic. Weighted means and tests are shown "
+        "next to the unweighted ones.",
+        metavar="COLUMN",
+    ),
+    "--rel": {"type": float, "metavar": "N", "help": "Lowest relevant grade, unless a measure states it."},
+    "--baseline": _rarely("Run to compare with, for measures of risk (URisk, TRisk, RPP …).", metavar="RUN"),
+    "--collection": {"type": COLLECTION, "metavar": "FOLDER"},
+    "--collection-size": _rarely(
+        "Number of documents in the collection, for measures that count true negatives (FallOut, AUROC …).",
+        type=COUNT,
+        metavar="N",
+    ),
+    "--preferences": _rarely(
+        "File of preference judgments, for PrefSimple and related measures. Its columns are topic, group, "
+        "subgroup, document and level.  [default: preferences that follow from the grades]",
+        type=INPUT,
+        metavar="FILE",
+    ),
+    "--groups": _rarely(
+        "File of document groups, for measures of fairness (AWRF, GroupEE_L …). Its columns are document, group "
+        "and share.",
+        type=INPUT,
+        metavar="FILE",
+    ),
+    "--aspect-qrels aspect": _rarely(
+        "Judgments of a second aspect such as understandability, for uRBP and uBpref.",
+        type=COLLECTION,
+        metavar="QRELS",
+        was=["--aspect"],
+    ),
+    "--costs": _rarely(
+        "File with the cost of reading each document, for TBG, Umeasure and related measures. Its columns are "
+        "document and cost.",
+        type=INPUT,
+        metavar="FILE",
+    ),
+    "--run-format": _rarely("Format of the runs; cranfield formats lists them.  [default: detected]", metavar="FORMAT"),
+    "--qrels-format": _rarely(
+        "Format of the judgments; cranfield formats lists them.  [default: detected]", metavar="FORMAT"
+    ),
+    "--field fields": _rarely(
+        "Name of a column in CSV, TSV, JSON rows or Parquet, such as topic=search. OURS is topic, document, grade, "
+        "score, rank, tag, iteration, or query in a table of topics. May be repeated.",
+        multiple=True,
+        metavar="OURS=THEIRS",
+        callback=_fields,
+    ),
+    "--delimiter": _rarely(
+        "Sign between the columns of tables: comma, semicolon, tab or pipe.  [default: detected]",
+        metavar="SIGN",
+        callback=_check_dialect,
+    ),
+    "--encoding": _rarely(
+        "Encoding of tables, such as utf-8, utf-16 or windows-1252.  [default: detected]",
+        metavar="NAME",
+        callback=_check_dialect,
+    ),
+    "--decimal": _rarely(
+        "Decimal sign of numbers in tables: point or comma.  [default: detected]",
+        metavar="SIGN",
+        callback=_check_dialect,
+    ),
+    "--grades": _rarely(
+        "Replace the grades of the judgments, such as 1=0,2=0,3=1,4=2,5=3.",
+        metavar="THEIRS=OURS,...",
+        callback=_grade_map,
+    ),
+    "--ignore-case": _rarely(
+        "Ignore upper and lower case if topics are matched by the text of their query.", is_flag=True
+    ),
+    "--duplicates": _rarely(CONVENTIONS["duplicates"][1], metavar=CONVENTIONS["duplicates"][0], callback=_duplicates),
+    "--lenient": _rarely(
+        "Skip malformed lines and report their number, instead of stopping at the first.", is_flag=True
+    ),
+    "--allow-unjudged": _rarely(
+        "Continue, with a warning, if 100 or more documents were returned and none is judged or in the collection.",
+        is_flag=True,
+        expose_value=False,
+        callback=_allow_unjudged,
+    ),
+    "--threads": {"type": int, "metavar": "N", "everyday": False, "help": "Number of cores to use.  [default: all]"},
+    # the question
     "--alpha": {"default": 0.05, "metavar": "A"},
-    "--level": {"default": 0.95, "metavar": "L"},
+    "--confidence level": _usually("Confidence level of the intervals.", default=0.95, metavar="L", was=["--level"]),
     "--correction": {"default": "holm", "metavar": "NAME"},
-    "--resamples": {"type": int, "metavar": "N"},
-    "--trials": {"type": int, "metavar": "N"},
-    "--seed": {"default": 0, "metavar": "N", "callback": _seed, "help": "Where chance starts."},
-    "--p": {"default": 0.9, "metavar": "P", "help": "The patience of rbo, 0 to 1."},
-    "--judged": {"default": 10, "metavar": "K", "help": "The depth of judged@K."},
-    "--holes-depth": {"type": click.IntRange(min=1), "default": 10},
-    # how the answer is printed
-    "--per-topic": {"is_flag": True, "help": "A row for each topic as well."},
-    "--digits": {
-        "type": int,
-        "metavar": "N",
-        "callback": _within,
-        "help": "Decimals to print.  [default: 4; all of them in json, csv and tsv]",
-    },
-    "--spreadsheet": {
-        "is_flag": True,
-        "help": "In csv and tsv: put an apostrophe before text that a spreadsheet would take for a formula.",
-    },
-    "--verbose": {"is_flag": True, "help": "Tell also how it was made, and all that limits it."},
-    "-o --output": {
-        "type": OUTPUT,
-        "metavar": "FILE",
-        "callback": writable,
-        "help": "Write to a file, whole or not at all, instead of standard output.",
-    },
+    "--resamples": {"type": int, "metavar": "N", "everyday": False},
+    "--trials": {"type": int, "metavar": "N", "everyday": False},
+    "--seed": _rarely("Seed for the random numbers.", default=0, metavar="N", callback=_seed),
+    "--p": _rarely(
+        "Persistence of rbo, from 0 to 1. A higher value looks deeper into the lists.", default=0.9, metavar="P"
+    ),
+    "--judged": _rarely(
+        "Depth K of judged@K, the share of judged documents among the first K.", default=10, metavar="K"
+    ),
+    "--holes-depth": _rarely(
+        "Number of documents to take from the top of each run for --holes.", type=COUNT, default=10
+    ),
+    "--policy": {"default": "latest", "metavar": "POLICY", "was": ["--by"]},
+    "--aspect": {"default": "relevance", "metavar": "NAME", "everyday": False, "help": "Aspect that was judged."},
+    # the display of the answer
+    "--per-topic": {"is_flag": True, "help": "Print a row for each topic as well."},
+    "--digits": _rarely(
+        "Number of decimals to print.  [default: 4; all of them in json, csv and tsv]",
+        type=int,
+        metavar="N",
+        callback=_check_limit,
+    ),
+    "--spreadsheet": _rarely(
+        "Put an apostrophe before text that a spreadsheet would run as a formula. This is for csv and tsv.",
+        is_flag=True,
+    ),
+    "--verbose": {"is_flag": True, "help": "Print the method and all caveats as well."},
+    "-o --output": _usually(
+        "Write to a file instead of standard output. The file is written as a whole or not at all.",
+        type=OUTPUT,
+        metavar="FILE",
+        callback=writable,
+    ),
 }
 
 
-class Plain(click.Option):
-    """An option; a number must be finite and in plain digits, while Python also takes nan, 1_000 and other scripts' digits."""
-
-    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
-        """The value; what is no number at all is refused in click's own words."""
-        numeric = isinstance(self.type, (IntParamType, FloatParamType)) and isinstance(value, str)
-        typed = value if numeric and len(value) > LONGEST else super().type_cast_value(ctx, value)
-        if numeric:
-            is_whole = isinstance(self.type, IntParamType)
-            try:
-                (whole if is_whole else real)(value)
-            except ValueError:
-                kind = f"a whole number in plain digits, {LARGEST} at the most" if is_whole else FINITE
-                raise click.BadParameter(f"expected {kind}, found {shortened(value)!r}", ctx, self) from None
-        return typed
-
-
-class Late(Plain):
-    """An option whose help, or the word for its value, is written when it is shown: it names what a room holds."""
-
-    def __init__(self, *declared: Any, help: Words, metavar: Words, **settings: Any) -> None:
-        self._help, self._metavar = help, metavar
-        super().__init__(*declared, **settings)
-
-    help = property(lambda self: _written(self._help), lambda self, text: None)
-    metavar = property(lambda self: _written(self._metavar), lambda self, text: None)
-
-
-class OneOf(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """One of some names that are listed where they are defined, and looked up when the option is used or shown."""
+class RegistryName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """One of the names in a registry, which is read when the option is used or shown."""
 
     name = "name"
 
@@ -395,38 +395,46 @@ class OneOf(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         self.names = names
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name; another one is refused with all that there are."""
-        if value not in (known := list(self.names())):
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, known))}.", param, ctx)
+        """Return the name; refuse an unknown name and list the known ones."""
+        if value not in (names := list(self.names())):
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
         return str(value)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """All names, for the help; in braces where one of them must be given."""
+        """All names, for the help; in braces if the argument is required."""
         words = "|".join(self.names())
         return f"{{{words}}}" if isinstance(param, click.Argument) and param.required else f"[{words}]"
 
 
-def _written(words: Words) -> str:
-    return words if isinstance(words, str) else words()
+def option(flags: str, help: Words | None = None, **settings: Any) -> Callable[[Command], Command]:
+    """An option by its flags, as one types them. SHARED settings apply unless the command overrides them.
 
-
-def option(
-    flags: str, help: Words | None = None, name: str | None = None, **settings: Any
-) -> Callable[[Command], Command]:
-    """An option by its flags as one types them; what is SHARED holds unless said otherwise, and a default is shown."""
-    settings = {**SHARED.get(flags, {}), **settings}
-    settings.setdefault("cls", Plain)
+    In `flags`, a word in capitals is the placeholder of the value (`--depth K`), and another word names the parameter.
+    """
+    placeholders = [word for word in flags.split() if word[0].isupper()]
+    declarations = [word for word in flags.split() if word not in placeholders]
+    settings = {**SHARED.get(" ".join(declarations), {}), **settings}
+    settings.setdefault("cls", PlainOption)
+    if placeholders:
+        [settings["metavar"]] = placeholders
+    if "name" in settings:
+        declarations.append(settings.pop("name"))
     if help is not None:
         settings["help"] = help
     if callable(settings.get("help")) or callable(settings.get("metavar")):
-        settings["cls"] = Late
-    if settings.get("default") is not None:
+        settings["cls"] = LateOption
+    if settings.get("default") not in (None, ""):
         settings.setdefault("show_default", True)
-    return click.option(*flags.split(), *([] if name is None else [name]), **settings)
+    return click.option(*declarations, **settings)
+
+
+def rare(flags: str, help: Words | None = None, **settings: Any) -> Callable[[Command], Command]:
+    """An option that only `--help-all` shows."""
+    return option(flags, help, everyday=False, **settings)
 
 
 def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator, in the order in which the help lists them."""
+    """One decorator for several options, in the order of the help."""
 
     def add(command: Command) -> Command:
         for decorate in reversed(decorators):
@@ -438,16 +446,22 @@ def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], C
 
 conventions = together(
     option(
-        "--as",
-        "Follow a peer's conventions (cranfield presets lists them); the options below change single ones.",
-        name="preset",
-        metavar="PRESET",
+        "--as PRESET preset",
+        "Follow the conventions of another program; cranfield presets lists them. The options below change single ones.",
+        section="Conventions",
+        everyday=False,
     ),
     *(
-        option(f"--{name.replace('_', '-')}", meaning, metavar=values)
+        option(f"--{name.replace('_', '-')}", meaning, metavar=values, section="Conventions", everyday=False)
         for name, (values, meaning) in CONVENTIONS.items()
     ),
-    option("--drop-self/--keep-self", "Leave out a document whose id is the topic's, or keep it.", default=None),
+    option(
+        "--drop-self/--keep-self",
+        "Remove the document whose id equals the topic's id from each ranking, or keep it.",
+        default=None,
+        section="Conventions",
+        everyday=False,
+    ),
 )
 
 dialect = together(option("--delimiter"), option("--encoding"), option("--decimal"))
@@ -465,11 +479,9 @@ rules = together(
 
 
 def _grades(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...]:
-    """`0-3` or `0,1,2.5` as grades."""
+    """Read `0-3` or `0,1,2.5` as grades."""
     if value is None:
         return ()
-    import re
-
     span = re.fullmatch(r"(-?\d+)(?:-|\.\.)(\d+)", value)
     try:
         if span and int(span[1]) < int(span[2]) < 1000:
@@ -479,7 +491,7 @@ def _grades(ctx: click.Context, parameter: click.Parameter, value: str | None) -
         raise click.BadParameter(f"expected grades such as 0-3 or 0,1,2, found {value!r}", ctx, parameter) from None
 
 
-scale_option = option("--scale", "The grades there are; others are refused.", metavar="0-3|0,1,2", callback=_grades)
+scale_option = option("--scale", "Grades that are allowed; others are refused.", metavar="0-3|0,1,2", callback=_grades)
 
 qrels_and_runs = together(click.argument("qrels"), click.argument("runs", nargs=-1, required=True, metavar="RUN..."))
 
@@ -491,20 +503,20 @@ def runs_or_table(runs: str = "RUN...") -> Callable[[Command], Command]:
         click.argument("runs", nargs=-1, metavar=runs),
         option(
             "-m --measures",
-            "What to compute; of a table, what its scores are called. May be repeated.  [default: nDCG@10 AP RR@10]",
+            "Measures to compute. With --table: names of its scores. May be repeated.  [default: nDCG@10 AP RR@10]",
         ),
         option("--table"),
     )
 
 
-def shape(*shapes: str, help: str = "How to print.", **settings: Any) -> Callable[[Command], Command]:
-    """`--format`, the first of which is printed if nothing is said; and `--spreadsheet` where there are cells."""
+def shape(*shapes: str, help: str = "Output format.", **settings: Any) -> Callable[[Command], Command]:
+    """`--format`, whose default is the first shape; and `--spreadsheet` if a shape has cells."""
     named = {"name": "shape", "type": click.Choice(shapes), "default": shapes[0], **settings}
     if "csv" not in shapes:
         return option("--format", help, **named)
     return together(
-        option("--format", help, callback=_refuse_elsewhere, **named),
-        option("--spreadsheet", callback=_refuse_elsewhere),
+        option("--format", help, callback=_refuse_spreadsheet, **named),
+        option("--spreadsheet", callback=_refuse_spreadsheet),
     )
 
 
@@ -514,84 +526,50 @@ def output(*shapes: str) -> Callable[[Command], Command]:
 
 
 def answer(*shapes: str) -> Callable[[Command], Command]:
-    """`--format`, `-o` and `--verbose`, for an answer that says what limits it."""
+    """`--format`, `-o` and `--verbose`, for an answer that states its limits."""
     return together(output(*shapes), option("--verbose"))
 
 
-class Worded(click.Command):
-    """A command in whose messages the library's arguments are the options that one types."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run, and put an error into the words of the command line."""
-        try:
-            return super().invoke(ctx)
-        except CranfieldError as error:
-            from cranfield.cli.wording import in_options
-
-            error.args = (in_options(str(error), self.params, getattr(error, "kind", None)),)
-            raise
-
-
-class Sectioned(Worded):
-    """A command whose help lists the conventions apart from its other options."""
-
-    def make_parser(self, ctx: click.Context) -> Any:
-        """Let -m be found at once: click looks among the long names first, and words an error with difflib meanwhile."""
-        parser = super().make_parser(ctx)
-        long, short = getattr(parser, "_long_opt", None), getattr(parser, "_short_opt", None)
-        if isinstance(long, dict) and isinstance(short, dict):
-            long.update(short)
-        return parser
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write two sections of options."""
-        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Conventions": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
-            if record is not None:
-                convention = parameter.name in (*CONVENTIONS, "preset", "drop_self")
-                sections["Conventions" if convention else "Options"].append(record)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-
-
-def command(help: str | None, **settings: Any) -> Callable[[Callable[..., Any]], Sectioned]:
+def command(help: str | None, **settings: Any) -> Callable[[Callable[..., Any]], CranfieldCommand]:
     """The command of a module, whose docstring is the help."""
-    return click.command(cls=Sectioned, help=help, **settings)
+    return click.command(cls=CranfieldCommand, help=help, **settings)
+
+
+def group(help: str | None) -> CranfieldGroup:
+    """A group of commands, with the docstring of its module as help."""
+    return CranfieldGroup(help=help)
 
 
 def split(typed: dict[str, Any], **more: Any) -> tuple[Inputs, dict[str, Any], dict[str, Any]]:
-    """A command's options as which files are read and how, how the answer is printed, and what is asked: the rest."""
-    from cranfield.workspace.inputs import Inputs
+    """The options of a command in three parts: input files, display of the answer, and the rest."""
+    from cranfield.inputs.inputs import Inputs
 
     rest = {**typed, **more}
     answers = {name: rest.pop(name, None) for name in (*CONVENTIONS, "drop_self")}
     changes = {name: value for name, value in answers.items() if value is not None}
     files = {name: rest.pop(name) for name in Inputs.__dataclass_fields__ if name in rest}
-    shown = {name: rest.pop(name) for name in SHOWN if name in rest}
-    return Inputs(changes=changes, **files), shown, rest
+    display = {name: rest.pop(name) for name in DISPLAY if name in rest}
+    return Inputs(changes=changes, **files), display, rest
 
 
 def words(typed: Iterable[str]) -> list[str]:
-    """The words of an option that may be repeated, or hold several words with spaces or commas between them."""
+    """The words of an option that may be repeated, and may contain several words with spaces or commas between them."""
     return [word for text in typed for word in text.replace(",", " ").split()]
 
 
 def refuse_both(inputs: Inputs, groups: Sequence[str] = (), conventions: bool = True) -> None:
-    """Refuse both or neither of judgments with runs, and a table; and, if told so, `conventions` beside a table."""
+    """Require either judgments with runs, or a table. With `conventions`, refuse single conventions next to a table."""
     if inputs.table is not None and conventions and inputs.changes:
         late = next(iter(inputs.changes)).replace("_", "-")
         raise click.UsageError(f"--table holds scores already; --{late} comes too late")
     if inputs.table is not None and (inputs.qrels is not None or inputs.runs):
-        raise click.UsageError("--table FILE holds scores already; give no judgments or runs beside it")
+        raise click.UsageError("--table FILE holds scores already; give no judgments or runs with it")
     if inputs.table is None and (inputs.qrels is None or not (inputs.runs or groups)):
         raise click.UsageError("expected QRELS RUN..., or --table FILE")
 
 
 def refuse_idle(why: str, *names: str) -> None:
-    """Refuse options, by the names of their values, that were typed and would change nothing; `why` ends the sentence."""
+    """Refuse options that were typed but would change nothing, by the names of their values; `why` ends the sentence."""
     ctx = click.get_current_context()
     for parameter in ctx.command.params:
         typed = ctx.get_parameter_source(str(parameter.name)) == click.core.ParameterSource.COMMANDLINE
@@ -599,7 +577,7 @@ def refuse_idle(why: str, *names: str) -> None:
             raise click.UsageError(f"{max(parameter.opts, key=len)} {why}", ctx)
 
 
-UNUSED = {  # options that only reading can tell the use of, and how the sentence ends that refuses them
+UNUSED = {  # options whose use is known only after reading the files, and the end of the sentence that refuses them
     **dict.fromkeys(("delimiter", "encoding", "decimal"), "is for tables such as CSV and TSV, and none is read"),
     "collection_size": "is for measures that count the documents of the collection, and none is computed",
     "ignore_case": "is for topics that are named by the text of their query, and none is "
@@ -611,12 +589,12 @@ COMPARES = "is for measures that compare with a run, and none is computed"
 
 
 def expect_use(why: str, *names: str) -> None:
-    """Refuse options, as `refuse_idle` does, if nothing that the command reads tells that it used them (`hearing.tell_used`)."""
+    """Refuse options, as `refuse_idle` does, unless the code that reads files reports their use (`notifications.tell_used`)."""
     click.get_current_context().meta.setdefault(UNUSED_HERE, {}).update(dict.fromkeys(names, why))
 
 
 def refuse_unused(used: set[str]) -> None:
-    """Refuse options that were typed and not used; called when all is read and nothing is written."""
+    """Refuse options that were typed and not used, after all files are read and before any is written."""
     ctx = click.get_current_context(silent=True)
     if ctx is None:  # a thread of a server, which writes no answer of a command
         return
@@ -626,7 +604,7 @@ def refuse_unused(used: set[str]) -> None:
 
 
 def refuse_reading(inputs: Inputs, option: str) -> None:
-    """Refuse options that say how files are read, where `option` stands in place of files."""
+    """Refuse options about reading files if `option` replaces the files."""
     read = {"run_format": inputs.run_format, "qrels_format": inputs.qrels_format, "field": inputs.fields}
     late = ["as"] * (inputs.preset is not None)
     late += [*inputs.changes, *(name for name, value in read.items() if value is not None)]
@@ -637,46 +615,55 @@ def refuse_reading(inputs: Inputs, option: str) -> None:
 
 
 def without_algebra() -> None:
-    """Keep NumPy's linear algebra, which scoring never uses, from starting its threads: a third of NumPy's own start."""
+    """Keep NumPy's linear algebra from starting its threads, which scoring never uses: this saves a third of NumPy's start."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-server_limits = together(
-    option(
-        "--connections",
-        "Most connections at once.  [default: 3/4 of ulimit -n, up to 4096]",
-        type=click.IntRange(min=1),
-        metavar="N",
-    ),
-    option(
-        "--per-address",
-        "Most connections of one address; behind a proxy, most requests at once.  [default: half of them, up to 256]",
-        type=click.IntRange(min=1),
-        metavar="N",
-    ),
-    option(
-        "--header-time",
-        "Seconds for the headers of a request.",
-        name="header_seconds",
-        type=click.FloatRange(min=0.1, max=3600),
-        default=10.0,
-        show_default=True,
-        metavar="S",
-    ),
-    option(
-        "--body-time",
-        "Seconds for the body of a request.",
-        name="body_seconds",
-        type=click.FloatRange(min=0.1, max=3600),
-        default=30.0,
-        show_default=True,
-        metavar="S",
-    ),
+def listening(port: int) -> Callable[[Command], Command]:
+    """`--host` and `--port` of a server, by default this machine."""
+    return together(
+        option("--host ADDRESS", "Address to listen on.", default="127.0.0.1"),
+        option("--port", "Port to listen on; 0 takes a free one.", type=click.IntRange(0, 65535), default=port),
+    )
+
+
+tls = together(
+    option("--tls-cert FILE certificate", "Certificate for https; needs --tls-key.", type=INPUT),
+    option("--tls-key FILE", "Private key of the certificate.", type=INPUT),
 )
 
 
-def limits_of(typed: dict[str, Any]) -> Limits:
-    """The limits of a server."""
-    from cranfield.http.limits import Limits
+def _time_limit(part: str, seconds: float) -> Callable[[Command], Command]:
+    """`--header-time` or `--body-time`."""
+    return rare(
+        f"--{part}-time S {part}_seconds",
+        f"Time limit for the {'headers' if part == 'header' else part} of a request, in seconds.",
+        type=click.FloatRange(min=0.1, max=3600),
+        default=seconds,
+    )
 
-    return Limits(**{name: typed[name] for name in ("connections", "per_address", "header_seconds", "body_seconds")})
+
+server_limits = together(
+    rare(
+        "--connections N",
+        "Maximum number of connections at a time.  [default: 3/4 of ulimit -n, up to 4096]",
+        type=COUNT,
+    ),
+    rare(
+        "--per-address N",
+        "Maximum number of connections per client address. Behind a proxy, this limits requests.  "
+        "[default: half of --connections, up to 256]",
+        type=COUNT,
+    ),
+    _time_limit("header", 10.0),
+    _time_limit("body", 30.0),
+)
+
+
+def limits_of(typed: dict[str, Any]) -> ClientLimits:
+    """The limits of a server."""
+    from cranfield.http.connections import ClientLimits
+
+    return ClientLimits(
+        **{name: typed[name] for name in ("connections", "per_address", "header_seconds", "body_seconds")}
+    )

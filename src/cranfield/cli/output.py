@@ -1,8 +1,7 @@
-"""Where output goes: data to standard output or a file, everything else to standard error.
+"""Output: data goes to standard output or a file, everything else to standard error.
 
-Every answer is written by `show`: one place that knows the shapes. Text is written as UTF-8 whatever the locale. In data
-(CSV, TSV, TREC) ids go out byte for byte as they came in; what people read, and everything on a terminal, has control
-characters and bytes that are no UTF-8 spelt out.
+`show` writes every answer, so one place knows the formats. Text is UTF-8 whatever the locale. In data (CSV, TSV, TREC) ids
+keep their bytes; in text for people, and on a terminal, control characters and bytes that are not UTF-8 are escaped.
 """
 
 from __future__ import annotations
@@ -14,30 +13,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.columns import folded, for_screen, in_bytes, legible
-from cranfield.hearing import checked_before_writing, heard, tell_writing, used_options, written_files
-from cranfield.parameters import masked
+from cranfield.base.notifications import checked_before_writing, notes_to, tell_writing, used_options, written_files
+from cranfield.base.parameters import masked
+from cranfield.base.text_layout import folded, for_screen, in_bytes, legible
+from cranfield.cli import options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cranfield.answer import Answer
+    from cranfield.base.results import Answer
+    from cranfield.cli.command_classes import CranfieldCommand
 
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
-DIGITS = 4  # decimals for people, unless told otherwise; programs get all of them
-FEWEST_LIMITS = 2  # lines of what limits an answer, however many warnings stand before it
+DIGITS = 4  # default number of decimals for people; programs get all of them
+FEWEST_LIMITS = 2  # lines about the limits of an answer, however many warnings come before it
 FOR_PEOPLE = ("text", "table")  # the same in two words
 BARE = ("csv", "tsv", "trec")  # shapes that have no room for anything but data
 CHART_ENDINGS = (".svg", ".png", ".pdf", ".html", ".vl.json")
 
 
 def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> None:
-    """Write an answer to a file or standard output, and to standard error what to know beside it.
+    """Write an answer to a file or standard output, and its notes to standard error.
 
-    A file whose ending is a chart's gets the chart, if there is one of such an answer. `how` goes to `written`.
+    A file with the ending of a chart gets the chart, if such an answer has one. `how` goes to `rendered`.
     """
-    if not drawn(answer, output):
-        put(written(answer, shape, output, **how), output)
+    if not draw_chart(answer, output):
+        put(rendered(answer, shape, output, **how), output)
         for line in answer.basis() if shape in BARE else []:
             note(line)
     if shape in FOR_PEOPLE:
@@ -46,9 +47,21 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
         notes(answer.notes(shell=True))
 
 
+def listing(help: str | None, all_members: str, one_member: str = "") -> CranfieldCommand:
+    """A command that lists the members of a kind, or explains one: by these functions of `commands.listings`."""
+
+    def show_members(name: str | None = None, **display: Any) -> None:
+        from cranfield.commands import listings
+
+        show(getattr(listings, all_members)() if name is None else getattr(listings, one_member)(name), **display)
+
+    argument = [click.argument("name", required=False)] if one_member else []
+    return options.command(help)(options.together(*argument, options.output("table", "json"))(show_members))
+
+
 def limits(answer: Answer, verbose: bool = False, output: str | None = None) -> None:
-    """Tell below the text of an answer what limits it; a blank line between where a screen shows both."""
-    from cranfield.answer import MOST_LIMITS, limited
+    """Print the limits of an answer below its text, after a blank line if one screen shows both."""
+    from cranfield.base.results import MOST_LIMITS, limited
 
     sentences = [] if answer.ends_with_notes else answer.limits(shell=True, verbose=verbose)
     room = max(FEWEST_LIMITS, MOST_LIMITS - len(_warned))
@@ -60,7 +73,7 @@ def limits(answer: Answer, verbose: bool = False, output: str | None = None) -> 
         click.echo(line, err=True)
 
 
-def written(
+def rendered(
     answer: Any,
     shape: str,
     output: str | None = None,
@@ -72,14 +85,14 @@ def written(
     spreadsheet: bool = False,
     verbose: bool = False,
 ) -> str:
-    """An answer in one of its shapes: for the screen, if it does not go to a file."""
+    """An answer in one of its formats, fitted to the screen if it does not go to a file."""
     places = DIGITS if digits is None else digits
     if shape in FOR_PEOPLE:
         screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}
-        kept = output not in (None, "-")  # a file is read later, by those who do not know what was typed
-        whole = {"verbose": verbose or kept, "limits": False}
+        to_file = output not in (None, "-")  # a file is read later, by people who do not know the command
+        whole = {"verbose": verbose or to_file, "limits": False}
         text = str(answer.to_text(per_topic, places, every=every, bars=bars, **whole, **screen))
-        limiting = answer.limits(shell=True, verbose=True) if kept and not answer.ends_with_notes else []
+        limiting = answer.limits(shell=True, verbose=True) if to_file and not answer.ends_with_notes else []
         return "\n".join([text, "", *map(legible, limiting)]) if limiting else text
     if shape == "markdown":
         return str(answer.to_markdown(per_topic, places, every=every))
@@ -97,30 +110,30 @@ def written(
     return data if output not in (None, "-") else for_screen(data, sys.stdout)
 
 
-def drawn(answer: Any, path: str | None) -> bool:
-    """Write a chart if the file's ending is that of one and there is one of such an answer; say whether it was."""
+def draw_chart(answer: Any, path: str | None) -> bool:
+    """Write a chart if the file has the ending of a chart and such an answer has a chart; return whether it did."""
     if path is None or not is_chart(path):
         return False
-    from cranfield.answer import Both
+    from cranfield.base.results import Both
     from cranfield.formats.streams import write_bytes
-    from cranfield.report.charts import rendered
-    from cranfield.report.figures import chart
+    from cranfield.reports.charts import rendered as rendered_chart
+    from cranfield.reports.result_charts import chart
 
     if isinstance(answer, Both):
         answer = answer.first
     if chart.dispatch(type(answer)) is chart.dispatch(object):
         return False
-    write_bytes(path, [rendered(chart(answer), path.rpartition(".")[2])])
+    write_bytes(path, [rendered_chart(chart(answer), path.rpartition(".")[2])])
     return True
 
 
 def is_chart(path: str | None) -> bool:
-    """Whether a file's ending is that of a chart."""
+    """Whether a file has the ending of a chart."""
     return path is not None and path.endswith(CHART_ENDINGS)
 
 
 def put(text: str, path: str | None = None) -> None:
-    """Write the command's data, ended by a newline."""
+    """Write the data of a command, with a newline at the end."""
     tell_writing()
     raw = encoded(text)
     if path is not None and path != "-":
@@ -134,26 +147,26 @@ def put(text: str, path: str | None = None) -> None:
 
 
 def encoded(text: str) -> bytes:
-    """The bytes of a text that ends with a newline."""
+    """The bytes of a text, with a newline at the end."""
     return (text if text.endswith("\n") else text + "\n").encode("utf-8", "surrogateescape")
 
 
 def note(text: str) -> None:
-    """Tell the user something that is not data, wrapped between words where a terminal shows it; passwords are masked."""
+    """Print a message that is not data, without passwords; it is wrapped between words on a terminal."""
     click.echo(folded(legible(masked(text)), terminal_width(sys.stderr), 2), err=True)
 
 
 def notes(sentences: Iterable[str]) -> None:
-    """Tell what to know beside an answer, a sentence a line."""
+    """Print notes about an answer, one sentence per line."""
     for sentence in sentences:
         note(f"note: {sentence}")
 
 
-_warned: list[str] = []  # lines of warnings that stand before an answer: what limits it then takes fewer
+_warned: list[str] = []  # lines of warnings before an answer; its limits then get fewer lines
 
 
 def warning(text: str) -> None:
-    """Tell, before an answer, what may make it meaningless."""
+    """Print, before an answer, a problem that may make it meaningless."""
     _warned.extend(folded(f"warning: {legible(text)}", terminal_width(sys.stderr), 2).splitlines())
     note(f"warning: {text}")
 
@@ -162,7 +175,7 @@ _about: dict[str, str] = {}
 
 
 def about(path: str, words: str) -> None:
-    """Say what a file holds, in the line that says that it was written; of standard output, in a line of its own."""
+    """Describe a file in the line that reports its writing; standard output gets a line of its own."""
     if path == "-":
         note(words)
     else:
@@ -170,15 +183,15 @@ def about(path: str, words: str) -> None:
 
 
 @contextmanager
-def telling_where() -> Iterator[None]:
-    """Say at the end which files a command has written, in one line; and at once what there is to know of logs it reads.
+def reporting_files() -> Iterator[None]:
+    """Report the files that a command has written, in one line at its end; report notes about logs at once.
 
     Nothing is written if an option was typed that changes nothing.
     """
     _about.clear()
     with (
         written_files() as files,
-        heard(lambda sentence: note(f"note: {sentence}")),
+        notes_to(lambda sentence: note(f"note: {sentence}")),
         used_options() as used,
         checked_before_writing(lambda: _refuse_unused(used)),
     ):
@@ -186,7 +199,7 @@ def telling_where() -> Iterator[None]:
             yield
         finally:
             if files:
-                note(f"wrote {', '.join(map(_as_written, files))}")
+                note(f"wrote {', '.join(map(_with_size, files))}")
 
 
 def _refuse_unused(used: set[str]) -> None:
@@ -195,8 +208,8 @@ def _refuse_unused(used: set[str]) -> None:
     refuse_unused(used)
 
 
-def _as_written(path: str) -> str:
-    """A file or folder with its size, and what it holds where that is known."""
+def _with_size(path: str) -> str:
+    """A file or folder with its size, and its content if that is known."""
     inside = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
     size = in_bytes(sum(map(os.path.getsize, inside)))
     words = f": {_about[path]}" if path in _about else ""
@@ -204,7 +217,7 @@ def _as_written(path: str) -> str:
 
 
 def style(path: str | None = None) -> Callable[[str, str], str] | None:
-    """How to colour what goes to standard output: only on a terminal, and not where NO_COLOR is set."""
+    """A function that colours text for standard output; None unless it is a terminal and NO_COLOR is unset."""
     plain = path is not None or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
     if plain or not sys.stdout.isatty():
         return None
@@ -212,12 +225,12 @@ def style(path: str | None = None) -> Callable[[str, str], str] | None:
 
 
 def screen_width(path: str | None = None) -> int | None:
-    """How wide a line may be: a terminal has an edge, a file or a pipe has none."""
+    """The maximum width of a line on a terminal; None for a file or a pipe."""
     return None if path is not None else terminal_width(sys.stdout)
 
 
 def terminal_width(stream: Any) -> int | None:
-    """How wide a stream's terminal is; None where it is none."""
+    """The width of a stream's terminal; None if the stream is not a terminal."""
     if not stream.isatty():
         return None
     from shutil import get_terminal_size
@@ -226,7 +239,7 @@ def terminal_width(stream: Any) -> int | None:
 
 
 def ascii_only(path: str | None = None) -> bool:
-    """Whether what shows the text can show no blocks."""
+    """Whether the output cannot show block characters."""
     encoding = (sys.stdout.encoding or "ascii") if path is None else "utf-8"
     try:
         "█▏░│".encode(encoding)

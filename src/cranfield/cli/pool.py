@@ -1,54 +1,165 @@
-"""Choose what to judge next from the tops of runs.
+"""Choose documents to judge from the top of the runs.
 
-A run may be a quoted pattern. A file that is called like a subcommand goes in as ./judge.
+A run may be a quoted pattern. If a file has the name of a subcommand, write ./judge.
 
-\b
+
 $ cranfield pool bm25.run dense.run --depth 10
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cranfield.base.parameters import real, shortened, whole
+from cranfield.base.text_layout import counted
 from cranfield.cli import options
-from cranfield.cli.options import COLLECTION, INPUT, OUTPUT, option, scale_option
+from cranfield.cli.command_classes import CranfieldGroup
+from cranfield.cli.options import COLLECTION, COUNT, INPUT, OUTPUT, option, rare, scale_option
 from cranfield.cli.output import about, note, show
-from cranfield.columns import counted
-from cranfield.parameters import real, shortened, whole
 
 if TYPE_CHECKING:
-    from cranfield.workspace.pooling import Depths
+    from cranfield.commands.pooling import Depths
+    from cranfield.commands.terminal_session import JudgingTask, TerminalSession
+
+
+HELP = """a number is the grade, a ? behind it says that you are not sure (2?)
+x    cannot judge it (x WHY says why)
+s    skip it; it comes again next time
+n    note something about it (n TEXT), and go on with it
+u    undo: take back the last thing you said, and show its document again (z does the same)
+t    show the topic in full
+q    stop; call again to go on"""
+WORDS = {"quit": "q", "skip": "s", "undo": "u", "z": "u", "help": "?", "note": "n", "topic": "t"}
+
+
+def sit(desk: TerminalSession) -> None:
+    """Ask for grades until every document is judged or the person stops."""
+    from cranfield.commands.terminal_session import JudgingTask
+
+    note(f"{desk.status()}. ? helps, q stops.")
+    for line in desk.need.meanings():
+        note(line)
+    topic, task = None, desk.next()
+    while True:
+        if isinstance(task, JudgingTask):
+            note(f"\n{desk.need.topic(task.topic, task.topic != topic)}\n{desk.need.document(task.document)}")
+            topic = task.topic
+            if opinions := desk.opinions(task):
+                note(opinions)
+            after = _judge_one(desk, task)
+        else:
+            note(f"\n{task}")
+            after = _finish(desk)
+        if after == "q":
+            break
+        task = after if isinstance(after, JudgingTask) else desk.next()
+    note(f"{desk.label_count} {'label' if desk.label_count == 1 else 'labels'} kept in {desk.log.name}")
+
+
+def _judge_one(desk: TerminalSession, task: JudgingTask) -> JudgingTask | str:
+    """Record answers about a document. Return `q` to stop, the document to show again, or nothing for the next."""
+    began = time.monotonic()
+    scale = desk.need.range()
+    while True:
+        word, text = _word(f"grade {scale}".rstrip())
+        seconds = time.monotonic() - began
+        if word == "q":
+            return "q"
+        if word == "u":
+            again = _undo(desk)
+            if again is not None:
+                return again
+        elif word == "?":
+            note("\n".join([*desk.need.meanings(), HELP]))
+        elif word == "t":
+            note(desk.need.topic(task.topic, True))
+        elif word == "n" and text:
+            desk.answer(task, "note", seconds, note=text)
+        elif word in ("s", "x"):
+            note_of = {"note": text} if text else {}
+            return _report(desk.answer(task, "skip" if word == "s" else "cannot-judge", seconds, **note_of))
+        elif (grade := _grade(desk, word)) is not None:
+            label = {"grade": grade, "sure": not word.endswith("?"), **({"note": text} if text else {})}
+            return _report(desk.answer(task, "judgment", seconds, **label))
+
+
+def _word(prompt: str) -> tuple[str, str]:
+    """The first word of the typed line, and the rest; `q` at the end of the input."""
+    try:
+        typed = click.prompt(prompt, prompt_suffix=" > ", err=True).strip()
+    except (click.Abort, EOFError, OSError):  # or there is no standard input
+        return "q", ""
+    word, _, text = typed.partition(" ")
+    return WORDS.get(word.lower(), word), text.strip()
+
+
+def _grade(desk: TerminalSession, word: str) -> float | None:
+    """The typed grade, or None and a message about what is expected."""
+    try:
+        grade = real(word.removesuffix("?"))
+    except ValueError:
+        note(f"expected a number, s to skip, q to stop or ? for help, found {shortened(word)!r}")
+        return None
+    problem = desk.refuse(grade)
+    if problem:
+        note(problem)
+    return None if problem else grade
+
+
+def _report(problem: str) -> str:
+    """Print a problem, if there is one; go on with the next document."""
+    if problem:
+        note(problem)
+    return ""
+
+
+def _finish(desk: TerminalSession) -> JudgingTask | str:
+    """No document is left; the last label can still be undone."""
+    if not desk.label_count:
+        return "q"
+    while True:
+        word, _ = _word("u undoes the last label, q stops")
+        if word == "q":
+            return "q"
+        if word == "u" and (again := _undo(desk)) is not None:
+            return again
+
+
+def _undo(desk: TerminalSession) -> JudgingTask | None:
+    """Undo the last label, and return its document, if there is one."""
+    undone = desk.undo()
+    task, words = (None, "there is nothing to undo") if undone is None else undone
+    note(words)
+    return task
+
 
 PLACE = 70
 
 
-class Default(click.Group):
-    """A group whose first word may be left out: what is no subcommand's name belongs to `make`."""
-
-    command_class = options.Worded
+class PoolGroup(CranfieldGroup):
+    """A group whose default command is `make`: a first word that names no command is a run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `make` in front where a run or an option comes first."""
+        """Insert `make` if a run or an option comes first."""
         if args and args[0] not in (*self.commands, "--help", "-h"):
             args = ["make", *args]
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=Default, help=__doc__)
-def command() -> None:
-    pass
+command = PoolGroup(help=__doc__)
 
 
 def depths_of(typed: tuple[str, ...]) -> Depths:
-    """`--depth 100 --depth bm25.run=200` as the depth of all and the depths of some."""
-    from cranfield.workspace.pooling import Depths
+    """Read `--depth 100 --depth bm25.run=200` as the depth of all runs and of single runs."""
+    from cranfield.commands.pooling import Depths
 
     depth, some = 100, {}
     for text in typed:
         name, equals, number = text.rpartition("=")
-        n = _counted(number)
+        n = _count(number)
         if n is None or (equals and not name):
             raise click.UsageError(f"--depth: expected N or RUN=N with N of 1 or more, found {shortened(text)!r}")
         if equals:
@@ -58,8 +169,8 @@ def depths_of(typed: tuple[str, ...]) -> Depths:
     return Depths(depth, some)
 
 
-def _counted(text: str) -> int | None:
-    """A whole number of 1 or more; None if it is none."""
+def _count(text: str) -> int | None:
+    """The text as a whole number of 1 or more, or None."""
     try:
         number = whole(text)
     except ValueError:
@@ -68,7 +179,7 @@ def _counted(text: str) -> int | None:
 
 
 def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]:
-    """`name=value` options as a mapping."""
+    """Read `name=value` options into a mapping."""
     pairs = {}
     for text in typed:
         name, equals, value = text.rpartition("=")
@@ -78,66 +189,53 @@ def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]
     return pairs
 
 
-SCORING = ("missing", "no_relevant", "unjudged", "negative")
 NO_SCORES = "is for scores, and a pool has none"
-lenient = option("--lenient", "Skip malformed lines instead of stopping at the first.")
-run_format = options.together(
-    option("--run-format", "The runs' format, if it is not to be detected."), option("--field fields")
-)
-rel = option("--rel", "The lowest relevant grade.", default=1, metavar=None)
-seed = option("--seed", "For all that is left to chance.", metavar=None)
+run_format = options.together(option("--run-format"), option("--field fields"))
+rel = rare("--rel", "Lowest relevant grade.", default=1, metavar=None)
+seed = option("--seed", metavar=None)
 tops = options.together(
     option(
-        "--depth",
-        "How many documents of each run, or of one run.  [default: 100]",
-        name="depths",
+        "--depth N|RUN=N depths",
+        "Number of documents to pool from each run, or from one run. May be repeated.  [default: 100]",
         multiple=True,
-        metavar="N|RUN=N",
     ),
     run_format,
-    lenient,
+    option("--lenient"),
     options.conventions,
 )
 contributing = options.together(click.argument("runs", nargs=-1, required=True, metavar="RUN..."), tops)
 choosing = options.together(
     option(
-        "--strategy",
-        "How documents are chosen (cranfield pool strategies); options in brackets: 'rbp(p=0.9)'.",
+        "--strategy NAME",
+        "Strategy that chooses documents; cranfield pool strategies lists them. Parameters follow in brackets: 'rbp(p=0.9)'.",
         default="depth",
-        metavar="NAME",
     ),
-    option(
-        "--priority",
-        "Pool what these runs or teams returned first (1) or later (2, 3 …).",
-        name="priorities",
+    rare(
+        "--priority PATTERN=N priorities",
+        "Priority of the runs or teams that match a pattern: 1 is pooled first, then 2, 3 … in turn. May be repeated.",
         multiple=True,
-        metavar="PATTERN=N",
     ),
-    option("--team", "Which runs a team sent in.", name="teams", multiple=True, metavar="PATTERN=TEAM"),
-    option("--budget", "The most documents, labels so far included.", type=click.IntRange(min=1), metavar="N"),
+    rare("--team PATTERN=TEAM teams", "Team of the runs that match a pattern. May be repeated.", multiple=True),
+    option("--budget N", "Maximum number of documents, including those that are labelled.", type=COUNT),
     rel,
+    option("--collection", "Collection with the texts of documents, for sheets and for strategies that read texts."),
+    option("--topics"),
     option(
-        "--collection",
-        "The documents' texts, for strategies that read them and for sheets.",
-        type=COLLECTION,
-        metavar="FOLDER",
-    ),
-    option("--topics", "Only these topics: the first word of each line."),
-    option(
-        "--topics-file", "What the topics ask, for assessors to see: a table of topics, TREC's topics, or a collection."
+        "--topics-file",
+        "File with the texts of the topics, for assessors. It is a table, a file of TREC topics, or a collection.",
     ),
     seed,
 )
 
 
-def chosen(typed: dict[str, Any]) -> dict[str, Any]:
-    """The options of `choosing` and `contributing` as the verbs take them."""
-    from cranfield.pool.strategy import STRATEGIES
+def pooling_options(typed: dict[str, Any]) -> dict[str, Any]:
+    """The options of `choosing` and `contributing`, as the functions of `commands.pooling` take them."""
+    from cranfield.pooling.strategy import STRATEGIES
 
-    options.refuse_idle(NO_SCORES, *SCORING)
+    options.refuse_idle(NO_SCORES, *options.OF_SCORING)
     inputs, _, how = options.split(typed)
     typed_priorities = pairs_of("--priority", how.pop("priorities"), "PATTERN=N")
-    priorities = {pattern: _counted(number) for pattern, number in typed_priorities.items()}
+    priorities = {pattern: _count(number) for pattern, number in typed_priorities.items()}
     if None in priorities.values():
         raise click.UsageError("--priority: expected PATTERN=N with N of 1 or more")
     how["priorities"] = priorities
@@ -150,42 +248,37 @@ def chosen(typed: dict[str, Any]) -> dict[str, Any]:
 @command.command("make")
 @contributing
 @choosing
-@option("--cap", "The most documents a topic.", type=click.IntRange(min=1), metavar="N")
-@option("--next", "Hand out so many a topic, for adaptive strategies.", type=click.IntRange(min=1), metavar="N")
-@option(
-    "--judgments",
-    "The labels so far: a log (cranfield judge --help), a filled-in sheet, or qrels.",
-    type=INPUT,
-    metavar="LOG",
-)
-@option("--qrels", "Judgments from before; their documents are not asked for again.", type=COLLECTION, metavar="QRELS")
-@option("--keep-judged", "Ask for the documents in --qrels again.", is_flag=True)
-@option("--order", "How each topic's documents are laid out.", metavar="shuffled|priority|document")
-@option("--assessors", "Give whole topics to assessors, evenly.", metavar="NAME,NAME…")
+@option("--cap N", "Maximum number of documents per topic.", type=COUNT)
+@option("--next N", "Number of documents to choose per topic, for adaptive strategies.", type=COUNT)
+@option("--judgments LOG", "Labels so far: a log (cranfield judge --help), a sheet with grades, or qrels.", type=INPUT)
+@option("--qrels QRELS", "Earlier judgments. Their documents are left out of the pool.", type=COLLECTION)
+@rare("--keep-judged", "Pool the documents of --qrels again.", is_flag=True)
+@rare("--order", "Order of the documents of a topic.", metavar="shuffled|priority|document")
+@option("--assessors NAME,NAME…", "Assessors to divide the topics among.")
 @option("-o --output")
 @option(
-    "--format",
-    "JSON lines, or CSV for a spreadsheet with an empty column for grades; texts by --collection.  [default: by ending, jsonl]",
-    name="layout",
+    "--format layout",
+    "Format of the pool: JSON lines, or CSV with an empty column for grades.  [default: by the ending of -o, else jsonl]",
     type=click.Choice(("jsonl", "csv")),
 )
 def _make(output: str | None, layout: str | None, assessors: str | None, **typed: Any) -> None:
-    """Write a pool: one JSON line for each document to judge, or a row of a sheet.
+    """Write a pool: the documents to judge.
 
-    Strategies that adapt are called again and again: --next 5 --judgments labels.jsonl writes the next five of each
-    topic, given the labels so far. A sheet that was filled in is read wherever labels are: cranfield convert pool.csv judged.txt.
+    A pool has one JSON line per document, or one row of a sheet. Adaptive strategies are called repeatedly: --next 5
+    --judgments labels.jsonl writes the next five documents of each topic, given the labels so far. A sheet with grades
+    can be read like qrels: cranfield convert pool.csv judged.txt.
 
     \b
     $ cranfield pool bm25.run dense.run --depth 10
     """
     from cranfield.cli.progress import progress
+    from cranfield.commands.pooling import pool, queries_in, sheet
     from cranfield.formats.streams import write_bytes
-    from cranfield.pool.make import uncollected
-    from cranfield.workspace.pooling import pool, queries_in, sheet
+    from cranfield.pooling.pool import uncollected
 
     if typed["qrels"] is None:
         options.refuse_idle("goes with --qrels", "keep_judged")
-    how = chosen(typed)
+    how = pooling_options(typed)
     if not how["priorities"]:
         options.refuse_idle("goes with --priority, which may name teams", "teams")
     queries = queries_in(how["inputs"], how["collection"])
@@ -210,79 +303,67 @@ def _make(output: str | None, layout: str | None, assessors: str | None, **typed
 
 @command.command("statistics")
 @contributing
-@option("--seconds", "What a judgment takes.", type=click.FloatRange(min=0), default=60.0)
+@option("--seconds", "Time per judgment, in seconds.", type=click.FloatRange(min=0), default=60.0)
 @options.answer("table", "json")
 def _statistics(depths: tuple[str, ...], seconds: float, **typed: Any) -> None:
-    """Say how large a depth pool will be, how much its runs overlap, and how long judging takes.
+    """Predict the size, overlap and effort of a depth pool.
 
     \b
     $ cranfield pool statistics bm25.run dense.run --depth 10
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace.pooling import statistics
+    from cranfield.commands.pooling import statistics
 
-    options.refuse_idle(NO_SCORES, *SCORING)
-    inputs, shown, _ = options.split(typed)
+    options.refuse_idle(NO_SCORES, *options.OF_SCORING)
+    inputs, display, _ = options.split(typed)
     with progress("runs read") as tell:
         counts = statistics(inputs, depths_of(depths), seconds, tell)
-    show(counts, **shown)
+    show(counts, **display)
 
 
 @command.command("strategies")
 @options.output("table", "json")
-def _strategies(**shown: Any) -> None:
-    """List the strategies."""
-    from cranfield.workspace.listing import strategies
+def _strategies(**display: Any) -> None:
+    """List the pooling strategies."""
+    from cranfield.commands.listings import strategies
 
-    show(strategies(), **shown)
+    show(strategies(), **display)
 
 
 @command.command("judge")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
+@option("--pool FILE", "Pool to judge, instead of runs. If it assigns documents, you get yours.", type=INPUT)
+@option("--round NAME", "Round of the log to judge in; cranfield judge round begins one.")
 @option(
-    "--pool",
-    "Judge this pool file instead of the tops of runs: what is yours, if it assigns documents.",
-    type=INPUT,
-    metavar="FILE",
-)
-@option("--round", "Judge what this round of the log has for you (cranfield judge round).", metavar="NAME")
-@option(
-    "--judgments",
-    "Where labels are kept: labels.jsonl, work.db or postgresql://…",
+    "--judgments LOG",
+    "Log to write labels to, such as labels.jsonl, work.db or postgresql://user@host/name.",
     required=True,
     type=OUTPUT,
-    metavar="LOG",
 )
-@option("--assessor", "Who judges.", default="", show_default=False, metavar="NAME")
-@option("--overlap", "How many people are to judge each document.", type=click.IntRange(1, 1000), default=1)
-@option("--adjudicate", "Decide as a third person: shows who said what, and your word binds.", is_flag=True)
+@option("--assessor NAME", "Name of the assessor.", default="")
+@option("--overlap", "Number of people who judge each document.", type=click.IntRange(1, 1000), default=1)
+@option("--adjudicate", "Decide as a third person. You see all labels, and yours is final.", is_flag=True)
 @scale_option
-@option(
-    "--guidelines",
-    "What you were told; its hash is kept with each label.",
-    name="guideline",
-    type=INPUT,
-    metavar="FILE",
-)
+@option("--guidelines FILE guideline", "Guidelines for the assessor. Each label records their hash.", type=INPUT)
 @tops
 @choosing
 def _judge(**typed: Any) -> None:
-    """Judge at the terminal: shows the next document, takes its grade, and goes on until you stop (q).
+    """Judge documents at the terminal.
 
-    Each label is on disk before the next document is shown; call it again to go on. The log is read before each document:
-    several people may judge at once, and none is asked what another has judged.
+    It shows a document, asks for its grade, and goes on until you stop with q. Each label is on disk before the next document
+    is shown; the same command continues later. Several people can judge at once: the log is read before each
+    document, and nobody is asked what another person has judged.
 
     \b
     $ cranfield pool judge bm25.run dense.run --strategy maxmean --judgments labels.jsonl
     """
-    from cranfield.cli.terminal import sit
-    from cranfield.workspace.desk import desk
+    from cranfield.commands.terminal_session import open_session
 
     if typed["pool"] is not None or typed["round"] is not None:
         elsewhere = f"chooses from the tops of runs; --{'pool' if typed['pool'] is not None else 'round'} has chosen"
         idle = ("depths", "strategy", "priorities", "teams", "budget", "topics", "rel", "seed", "preset", "drop_self")
         options.refuse_idle(elsewhere, *idle, *options.CONVENTIONS)
-    at_work = desk(**chosen(typed))
+    at_work = open_session(**pooling_options(typed))
     try:
         sit(at_work)
     finally:
@@ -292,98 +373,105 @@ def _judge(**typed: Any) -> None:
 @command.command("simulate")
 @click.argument("qrels")
 @contributing
-@option("-m --measures", "By which runs are ranked.", default=["AP"], metavar=None)
-@option("--strategy", "Which ones; may be repeated.  [default: all]", name="strategies", multiple=True, metavar="NAME")
-@option("--collection", "The documents' texts, for strategies that read them (cal).", type=COLLECTION, metavar="FOLDER")
-@option("--recall", "The recall whose effort is measured.", default=0.95)
-@option("--sampling", "Instead: how well infAP, xinfAP and statAP estimate AP at these rates.", metavar="RATE,RATE…")
-@option("--draws", "Samples drawn for --sampling.", type=click.IntRange(min=1), default=20)
+@option("-m --measures", "Measures that rank the runs. May be repeated.", default=["AP"], metavar=None)
+@option("--strategy NAME strategies", "Strategy to replay. May be repeated.  [default: all]", multiple=True)
+@rare("--collection", "Collection with the texts of documents, for strategies that read texts (cal).")
+@option("--recall", "Recall to reach; the answer is the effort it takes.", default=0.95)
+@option(
+    "--sampling RATE,RATE…",
+    "Sampling rates. The command then measures how well infAP, xinfAP and statAP estimate AP, instead of strategies.",
+)
+@rare("--draws", "Number of samples per rate, for --sampling.", type=COUNT, default=20)
 @rel
 @seed
 @option("--allow-unjudged")
 @options.answer("table", "json", "csv", "tsv")
 def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed: Any) -> None:
-    """Replay strategies on a judged collection: what each finds, and when the ranking of the runs settles.
+    """Replay strategies on a judged collection.
 
-    -o FILE ending in .svg, .png, .pdf, .html or .vl.json draws relevant documents found by effort.
+    The answer is how many relevant documents each strategy finds, and when the ranking of the runs settles. -o FILE.svg
+    (.png, .pdf, .html, .vl.json) draws relevant documents by effort.
 
     \b
     $ cranfield pool simulate qrels.txt bm25.run dense.run --depth 10
     """
     from cranfield.cli.progress import progress
-    from cranfield.workspace.pooling import estimates, simulate
+    from cranfield.commands.pooling import estimates, simulate
 
-    inputs, shown, how = options.split(typed)
+    inputs, display, how = options.split(typed)
     if sampling is None:
         options.refuse_idle("goes with --sampling", "draws")
     else:
         options.refuse_idle("does not go with --sampling", "strategies", "collection", "recall")
     if sampling is None:
         with progress("strategies replayed") as tell:
-            show(simulate(inputs, depths_of(depths), progress=tell, **how), **shown)
+            show(simulate(inputs, depths_of(depths), progress=tell, **how), **display)
         return
     try:
         rates = [real(rate) for rate in sampling.split(",")]
     except ValueError:
         raise click.UsageError(f"--sampling: expected rates such as 0.05,0.1, found {sampling!r}") from None
-    if shown["shape"] not in ("table", "json"):
+    if display["shape"] not in ("table", "json"):
         raise click.UsageError("--sampling is printed as a table or as json")
     with progress("samples drawn") as tell:
         errors = estimates(inputs, depths_of(depths), rates, draws=draws, seed=how["seed"], progress=tell)
-    show(errors, **shown)
+    show(errors, **display)
 
 
 @command.command("thin")
 @options.qrels_and_runs
-@option("-m --measures", "What to read.", default=["AP nDCG@10"], metavar=None)
+@option("-m --measures", "Measures to compute. May be repeated.", default=["AP nDCG@10"], metavar=None)
 @option(
-    "--holes",
-    "Write a pool of the unjudged documents in the runs' tops.",
+    "--holes FILE",
+    "Write a pool of the unjudged documents at the top of the runs.",
     type=OUTPUT,
-    metavar="FILE",
     callback=options.writable,
 )
-@option("--holes-depth", "How deep tops are.")
-@lenient
+@option("--holes-depth")
+@option("--lenient")
 @run_format
 @option("--allow-unjudged")
 @options.answer("table", "json")
 @options.conventions
 def _thin(**typed: Any) -> None:
-    """Read runs on thin judgments in several ways: as they are, condensed, bpref, infAP, bounds; says which to trust.
+    """Score runs in several ways on incomplete judgments.
+
+    The ways are: as usual, condensed lists, bpref, infAP, and bounds. The answer says which of them to trust.
 
     \b
     $ cranfield pool thin qrels.txt bm25.run dense.run
     """
+    from cranfield.commands.pooling import thin
     from cranfield.formats.streams import all_or_none
-    from cranfield.workspace.pooling import thin
 
-    inputs, shown, how = options.split(typed)
+    inputs, display, how = options.split(typed)
     if not how["holes"]:
         options.refuse_idle("goes with --holes FILE", "holes_depth")
     with all_or_none():
-        readings, written = thin(inputs, **how)
+        readings, to_judge = thin(inputs, **how)
         if how["holes"]:
-            about(how["holes"], f"{written} documents to judge")
-        show(readings, **shown)
+            about(how["holes"], f"{to_judge} documents to judge")
+        show(readings, **display)
 
 
 @command.command("stop")
 @click.argument("judgments", type=INPUT, metavar="LOG")
-@option("--pool", "The pool that is being judged.", required=True, type=INPUT, metavar="FILE")
-@option("--target", "The recall to reach.", default=0.95)
+@option("--pool FILE", "Pool that is being judged.", required=True, type=INPUT)
+@option("--recall target", "Recall to reach.", default=0.95, was=["--target"])
 @rel
-@option("--level", "Of the intervals.", metavar=None)
-@option("--seconds", "What a judgment takes, for hours.", type=click.FloatRange(min=0), metavar="FLOAT")
-@option("--price", "What a judgment costs.", type=click.FloatRange(min=0), metavar="FLOAT")
+@option("--confidence level", metavar=None)
+@option("--seconds FLOAT", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
+@option("--price FLOAT", "Price per judgment.", type=click.FloatRange(min=0))
 @options.answer("table", "json")
 def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
-    """Estimate how many relevant documents are still unfound, topic by topic, and say which topics can stop.
+    """Estimate which topics need no more judging.
+
+    The estimate is the number of relevant documents not yet found, per topic.
 
     \b
     $ cranfield pool stop labels.jsonl --pool pool.jsonl
     """
-    from cranfield.workspace.pooling import stopping
+    from cranfield.commands.pooling import stopping
 
     show(stopping(**how), shape, output, verbose=verbose)
 
@@ -391,17 +479,20 @@ def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
 @command.command("qrels")
 @click.argument("pool")
 @click.argument("judgments", type=INPUT, metavar="LOG")
-@option("-o --output", "Where to write.", required=True)
+@option("-o --output", "File to write.", required=True)
 @option(
-    "--to", "trec, prels (for statAP), strata (for xinfAP) …  [default: by ending]", name="format", metavar="FORMAT"
+    "--to FORMAT format",
+    "Format of the file: trec, prels (for statAP), strata (for xinfAP) or another.  [default: by its ending]",
 )
 def _qrels(pool: str, judgments: str, output: str, format: str | None) -> None:
-    """Make qrels of a pool and its labels; of a sample they say how likely each document was to be drawn.
+    """Write qrels from a pool and its labels.
+
+    The qrels of a sample state the inclusion probability of each document.
 
     \b
     $ cranfield pool qrels pool.jsonl labels.jsonl -o judged.txt
     """
-    from cranfield.workspace.pooling import collect
+    from cranfield.commands.pooling import collect
 
     collected = collect(pool, judgments, output, format)
     missing = f"; {collected.missing} documents of the pool have no label" if collected.missing else ""

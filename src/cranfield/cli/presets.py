@@ -1,7 +1,7 @@
-"""List the presets of conventions and their answers.
+"""List the presets of conventions and their settings.
 
-A preset repeats what another tool does by default: which of two tied documents comes first, what a missing topic
-is worth, and so on. Choose one with --as, change single answers with the options of the same name.
+A preset follows the defaults of another tool: the order of tied documents, the score of a missing topic, and so on.
+Choose a preset with --as, and change single settings with the options of the same name.
 
 \b
 $ cranfield presets
@@ -9,17 +9,8 @@ $ cranfield presets
 
 from __future__ import annotations
 
-from typing import Any
-
-from cranfield.cli import options
-from cranfield.cli.output import show
+from cranfield.cli.output import listing
 
 PLACE = 210
 
-
-@options.command(__doc__)
-@options.output("table", "json")
-def command(**shown: Any) -> None:
-    from cranfield.workspace.listing import presets
-
-    show(presets(), **shown)
+command = listing(__doc__, "presets")

@@ -1,29 +1,33 @@
-"""A progress bar on anything that takes more than a second, on a terminal only.
+"""A progress bar for anything that takes more than a second, on a terminal only.
 
-The bar is drawn by rich, which costs more to import than a small evaluation takes: a timer loads it
-when the second is over, and most commands never get there.
+The bar is one line of standard error, and it is gone when the command prints its answer. A timer draws it first, so
+that a command which ends within a second draws nothing.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-
-PATIENCE = 1.0  # seconds
+PATIENCE = 1.0  # seconds before the bar is drawn
+PAUSE = 0.1  # seconds from one drawing to the next
+CELLS = 40  # width of the bar itself
+ERASE_LINE = "\r\x1b[K"
 
 
 @contextmanager
 def progress(
     what: str, timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer
 ) -> Iterator[Callable[[int, int | None], None] | None]:
-    """A function to tell how many are done of how many; None where nobody is watching."""
-    if not sys.stderr.isatty():
+    """Yield a function that takes the steps done and the steps in all; None where no bar can be drawn."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
     bar = _Bar(what)
@@ -31,7 +35,7 @@ def progress(
     waiting.daemon = True
     waiting.start()
     try:
-        yield bar.tell
+        yield bar.update
     finally:
         waiting.cancel()
         waiting.join()
@@ -39,29 +43,53 @@ def progress(
 
 
 class _Bar:
+    """One line: what is counted, a bar if the total is known, the count, and the time so far."""
+
     def __init__(self, what: str) -> None:
         self.what = what
         self.done = 0
         self.total: int | None = None
-        self.drawn: Any = None
-        self.task: Any = None
+        self.began = time.monotonic()
+        self.last_drawing: float | None = None  # None until the bar is visible
+        self.lock = threading.Lock()  # the timer and several workers may draw at once
 
     def start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        """Make the bar visible."""
+        with self.lock:
+            self._draw()
 
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        drawn = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = drawn.add_task(self.what, total=self.total, completed=self.done)
-        drawn.start()
-        self.drawn = drawn
-
-    def tell(self, done: int, total: int | None) -> None:
-        self.done, self.total = done, total
-        if self.drawn is not None:
-            self.drawn.update(self.task, completed=done, total=total)
+    def update(self, done: int, total: int | None) -> None:
+        """Count; draw again if the bar is visible and was not drawn just now."""
+        with self.lock:
+            self.done, self.total = done, total
+            if self.last_drawing is not None and (time.monotonic() - self.last_drawing >= PAUSE or done == total):
+                self._draw()
 
     def stop(self) -> None:
-        if self.drawn is not None:
-            self.drawn.update(self.task, completed=self.done, total=self.total)  # told while the bar was being drawn
-            self.drawn.stop()
+        """Show the last count, and take the bar away."""
+        with self.lock:
+            if self.last_drawing is not None:
+                self._draw()
+                sys.stderr.write(ERASE_LINE)
+                sys.stderr.flush()
+
+    def _draw(self) -> None:
+        self.last_drawing = time.monotonic()
+        minutes, seconds = divmod(int(self.last_drawing - self.began), 60)
+        count = f"{self.done}/{self.total}" if self.total else str(self.done)
+        line = " ".join(filter(None, (self.what, self._cells(), count, f"{minutes}:{seconds:02}")))
+        from shutil import get_terminal_size  # it imports what a small command does without
+
+        sys.stderr.write(ERASE_LINE + line[: get_terminal_size().columns - 1])
+        sys.stderr.flush()
+
+    def _cells(self) -> str:
+        """The bar: full cells for steps that are done; nothing where the total is unknown."""
+        if not self.total:
+            return ""
+        full = round(CELLS * min(self.done / self.total, 1))
+        try:
+            "━".encode(sys.stderr.encoding or "utf-8")
+        except (UnicodeEncodeError, LookupError):
+            return f"[{'#' * full}{' ' * (CELLS - full)}]"
+        return "━" * full + "─" * (CELLS - full)

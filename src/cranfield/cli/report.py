@@ -1,9 +1,8 @@
-"""Write a report: a page that opens offline, tables for a paper, data, or one chart.
+"""Write a report: offline page, paper tables, data, or a chart.
 
-The ending of -o FILE says which: -o report.html is one page that needs no network, with summary, leaderboard,
-comparison, per-topic differences, curves, distributions, topics, conventions, versions and the hashes of all files;
-.md, .tex (booktabs), .json and .csv hold the same as text; with --chart a single chart goes to .svg, .png, .pdf or
-.vl.json.
+The ending of -o FILE chooses the format. report.html is one page that needs no network: summary, leaderboard,
+comparison, charts, topics, conventions, versions, and the hashes of all files. .md, .tex (booktabs), .json and .csv
+hold the same as text. --chart writes a single chart as .svg, .png, .pdf or .vl.json.
 
 \b
 $ cranfield report qrels.txt bm25.run dense.run -m "nDCG@10 AP" --format md
@@ -16,11 +15,11 @@ from typing import Any
 
 import click
 
+from cranfield.base.text_layout import in_bytes
 from cranfield.cli import options
 from cranfield.cli.compare import question
-from cranfield.cli.options import COLLECTION, option
+from cranfield.cli.options import option, rare
 from cranfield.cli.output import about, limits
-from cranfield.columns import in_bytes
 
 PLACE = 190
 PARTS = ("means", "pairs", "both")
@@ -31,32 +30,30 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 @question
 @options.rules
 @option("--threads")
-@option("-o --output", "The file to write, whole or not at all; its ending says what it is.")
-@option(
-    "--format", "What to write; md to standard output if nothing says it.", name="shape", type=click.Choice(ENDINGS)
-)
-@option("--spreadsheet", "With csv: put an apostrophe before text that a spreadsheet would take for a formula.")
-@option(
+@option("-o --output", "File to write, as a whole or not at all; its ending chooses the format.")
+@option("--format shape", "Output format.  [default: the ending of -o, or md]", type=click.Choice(ENDINGS))
+@option("--spreadsheet", "Put an apostrophe before text that a spreadsheet would run as a formula. This is for csv.")
+@rare(
     "--latex",
-    "With tex: the means, with raised letters for what is significant, the pairs, or both.",
+    "Tables to write with tex: the means with raised letters for significant differences, the pairs, or both.",
     type=click.Choice(PARTS),
 )
-@option("--title", "The title.  [default: the runs and the judgments]", metavar="TEXT")
-@option(
+@option("--title TEXT", "Title of the report.  [default: the names of the runs and the judgments]")
+@rare(
     "--chart",
-    "One chart of the first measure alone, as svg, png, pdf or vl.json (the Vega-Lite specification).",
+    "Write a single chart of the first measure. The file is svg, png, pdf, or vl.json (Vega-Lite).",
     metavar="differences|scatter|pr|distribution|ranks|topics|intervals",
 )
-@option("--pair", "The two systems of a chart of two.", nargs=2, metavar="ONE OTHER")
+@rare("--pair", "Two runs to show in a chart of two runs.", nargs=2, metavar="RUN RUN")
 @option(
-    "--documents",
-    "What documents say, for a page: a collection's folder, or JSON lines with id, title, text.",
-    type=COLLECTION,
-    metavar="PATH",
+    "--collection PATH",
+    "Texts of the documents, for an html report. It is a collection, or JSON lines with id, title and text.",
+    name="documents",
+    was=["--documents"],
 )
-@option("--no-texts", "With html: leave out what documents say; their ids stay.", is_flag=True)
-@option("--digits", "Decimals to show.", type=click.IntRange(0, 12), default=4)
-@option("--verbose", "Say here as well all that limits it; the report says it anyway.")
+@rare("--no-texts", "Leave the texts of documents out of an html report; ids stay.", is_flag=True)
+@option("--digits", "Number of decimals.", type=click.IntRange(0, 12), default=4)
+@rare("--verbose", "Print all caveats here as well; the report has them anyway.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -74,26 +71,26 @@ def command(
     **typed: Any,
 ) -> None:
     from cranfield.cli.progress import progress
+    from cranfield.commands.comparison import report
     from cranfield.formats.streams import write_bytes
-    from cranfield.report.write import written
-    from cranfield.workspace.comparing import report
+    from cranfield.reports.writers import render
 
     inputs, _, how = options.split(typed)
     options.refuse_both(inputs, how["run_groups"], conventions=False)
     ending = shape or ("tex" if latex and output in (None, "-") else _ending(output))
-    _fitting(ending, chart)
+    _refuse_unwritable(ending, chart)
     if spreadsheet and ending != "csv":
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
     if latex and ending != "tex":
         raise click.UsageError(f"--latex is for tex, not for {ending}")
     if (documents or no_texts) and ending != "html":
-        raise click.UsageError(f"{'--documents' if documents else '--no-texts'} is for html, not for {ending}")
+        raise click.UsageError(f"{'--collection' if documents else '--no-texts'} is for html, not for {ending}")
     if documents and no_texts:
-        raise click.UsageError("--no-texts leaves out what --documents says; give one of them")
+        raise click.UsageError("--no-texts leaves out the texts that --collection gives; give one of them")
     with progress("runs scored") as tell:
         words: dict[str, Any] = {"documents": documents, "texts": ending == "html" and not no_texts}
         page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **words, **how)
-    data = written(page, ending, chart, pair or None, spreadsheet=spreadsheet, latex=latex or "both")
+    data = render(page, ending, chart, pair or None, spreadsheet=spreadsheet, latex=latex or "both")
     if page.documents is not None:
         about(output or "-", f"{in_bytes(page.size_of_texts)} of it what documents say (--no-texts leaves that out)")
     write_bytes("-" if output is None else output, [data])
@@ -101,16 +98,16 @@ def command(
 
 
 def _ending(path: str | None) -> str:
-    """What a file's ending says; Markdown is what people can read where there is no file."""
-    from cranfield.report.write import ending_of
+    """The ending of a file; md for standard output, because people can read it."""
+    from cranfield.reports.writers import ending_of
 
     return "md" if path is None or path == "-" else ending_of(path)
 
 
-def _fitting(ending: str, chart: str | None) -> None:
-    """Refuse what cannot be written before anything is computed."""
-    from cranfield.report.figures import CHARTS
-    from cranfield.report.write import CHART_ENDINGS
+def _refuse_unwritable(ending: str, chart: str | None) -> None:
+    """Refuse formats and charts that cannot be written, before anything is computed."""
+    from cranfield.reports.result_charts import CHARTS
+    from cranfield.reports.writers import CHART_ENDINGS
 
     if ending not in ENDINGS:
         raise click.UsageError(f"-o FILE must end in {', '.join(f'.{each}' for each in ENDINGS)} (or give --format)")
@@ -122,8 +119,8 @@ def _fitting(ending: str, chart: str | None) -> None:
 
 
 def as_typed(ctx: click.Context) -> str:
-    """The command as it was typed, without what was left at its default, ready for a shell; a log's password is masked."""
-    from cranfield.parameters import masked
+    """The command line without defaults, quoted for a shell; the password of a log is masked."""
+    from cranfield.base.parameters import masked
 
     words, flags = ["cranfield", "report"], []
     for parameter in ctx.command.params:

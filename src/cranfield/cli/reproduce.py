@@ -1,7 +1,7 @@
-"""Say how close a reproduction comes to the original experiment.
+"""Measure how close a reproduction comes to the original.
 
-Two runs are the original and its reproduction. Four are the original's baseline and advanced run, then the
-reproduction's: then the effect (ER, DeltaRI) is compared as well. Figures follow Breuer et al., SIGIR 2020.
+Two runs are the original and its reproduction. Four runs are the original baseline and advanced run, then the
+reproduced ones; then the effects (ER, DeltaRI) are compared as well. The measures follow Breuer et al., SIGIR 2020.
 
 \b
 $ cranfield reproduce qrels.txt bm25.run dense.run -m "nDCG@10 AP" --depth 3
@@ -26,21 +26,19 @@ RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
 @click.argument("runs", nargs=-1, required=True, metavar=RUNS)
 @option(
     "-m --measures",
-    "What to score by; names as in nDCG@10, AP(rel=2)@100, or trec_eval's. May be repeated.",
+    "Measures to compute, such as nDCG@10, AP(rel=2)@100, or trec_eval's names. May be repeated.",
     default=["nDCG@10 AP"],
 )
-@option(
-    "--other-qrels", "The reproduced runs are of another collection, judged by these.", type=COLLECTION, metavar="QRELS"
-)
-@option("--p", "The patience of RBO, 0 to 1.")
-@option("--depth", "Compare the first K documents of the lists only.", type=int, metavar="K")
+@option("--other-qrels QRELS", "Judgments of the reproduced runs, if they are on another collection.", type=COLLECTION)
+@option("--p")
+@option("--depth K", "Number of documents to compare from the top of each list.  [default: all]", type=int)
 @option("--rel")
-@option("--per-topic", "A row for each topic's result list as well.")
+@option("--per-topic", "Print a row for each topic's result list as well.")
 @option("--digits")
 @options.answer("table", "json", "csv", "tsv")
 @options.rules
 def command(**typed: Any) -> None:
-    from cranfield.workspace.scoring import reproduce
+    from cranfield.commands.evaluation import reproduce
 
-    inputs, shown, how = options.split(typed)
-    show(reproduce(inputs, **how), **shown)
+    inputs, display, how = options.split(typed)
+    show(reproduce(inputs, **how), **display)

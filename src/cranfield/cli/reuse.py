@@ -1,7 +1,8 @@
-"""Say whether judgments can score a run that did not contribute, by leaving out each run or team in turn.
+"""Test whether judgments can score runs outside the pool.
 
---depth is how deep the runs were pooled. With --new a stranger is read on the same judgments: how much of its top
-is judged, how far its scores are open, its scores with the mean drop added, and what to judge to settle it.
+The command leaves out each run or team in turn and scores it on the remaining judgments. --depth is the depth of the
+pool. --new adds a run that did not contribute: how much of its top is judged, the bounds of its scores, scores
+corrected by the mean drop, and documents to judge.
 
 \b
 $ cranfield reuse qrels.txt bm25.run dense.run --depth 10
@@ -24,31 +25,31 @@ PLACE = 80
 @options.command(__doc__)
 @click.argument("qrels")
 @contributing
-@option("-m --measures", "What to score.", default=["AP nDCG@10"])
-@option("--team", "Leave out a team's runs together.", name="teams", multiple=True, metavar="PATTERN=TEAM")
-@option("--rel", "The lowest relevant grade, for measures and counts.", default=1, metavar=None)
-@option("--new", "Also read a run that did not contribute.", multiple=True, type=INPUT, metavar="RUN")
+@option("-m --measures", "Measures to compute. May be repeated.", default=["AP nDCG@10"])
 @option(
-    "--holes",
-    "Write a pool of what must be judged to settle the new runs.",
-    type=OUTPUT,
-    metavar="FILE",
-    callback=options.writable,
+    "--team PATTERN=TEAM teams",
+    "Team of the runs that match a pattern; they are left out together. May be repeated.",
+    multiple=True,
 )
-@option("--holes-depth", "How deep their tops are.")
+@option("--rel", "Lowest relevant grade.", default=1, metavar=None)
+@option("--new RUN", "Run that did not contribute, to be scored as well. May be repeated.", multiple=True, type=INPUT)
+@option(
+    "--holes FILE", "Write a pool of the documents to judge for the new runs.", type=OUTPUT, callback=options.writable
+)
+@option("--holes-depth")
 @option("--allow-unjudged")
 @options.answer("table", "json", "csv", "tsv")
 def command(depths: tuple[str, ...], teams: tuple[str, ...], **typed: Any) -> None:
+    from cranfield.commands.pooling import reuse
     from cranfield.formats.streams import all_or_none
-    from cranfield.workspace.pooling import reuse
 
-    inputs, shown, how = options.split(typed)
+    inputs, display, how = options.split(typed)
     if how["holes"] and not how["new"]:
         raise click.UsageError("--holes goes with --new RUN")
     if not how["holes"]:
         options.refuse_idle("goes with --holes FILE", "holes_depth")
     with all_or_none():
-        answer, written = reuse(inputs, depths_of(depths), teams=pairs_of("--team", teams, "PATTERN=TEAM"), **how)
+        answer, to_judge = reuse(inputs, depths_of(depths), teams=pairs_of("--team", teams, "PATTERN=TEAM"), **how)
         if how["holes"]:
-            about(how["holes"], f"{written} documents to judge")
-        show(answer, **shown)
+            about(how["holes"], f"{to_judge} documents to judge")
+        show(answer, **display)

@@ -1,7 +1,7 @@
 """Produce a run from a system under test, and time it.
 
-COLLECTION is a folder, or the name of a bundled one. A topic that fails is reported and left out; the exit code is
-then 1 and the run's tag ends in -partial.
+COLLECTION is a folder, or the name of a bundled collection. A topic that fails is reported and left out; the exit
+code is then 1, and the tag of the run ends in -partial.
 
 \b
 $ cranfield run allotment --system sqlite -o sqlite.run -k 100
@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from cranfield.cli import names, options
-from cranfield.cli.options import OUTPUT, option
+from cranfield.cli import option_values, options
+from cranfield.cli.options import OUTPUT, option, rare
 from cranfield.cli.output import show
 
 PLACE = 50
@@ -23,40 +23,44 @@ PARTIAL = 1  # the exit code if a topic failed
 
 @options.command(__doc__)
 @click.argument("collection", required=False)
-@option("--system", lambda: f"{names.systems()}; options behind a colon: bm25s:k1=0.9,stem=no.", metavar="SPEC")
-@option("-o --output", "The run to write; RUN.stats.json beside it says what it cost.", type=OUTPUT, metavar="RUN")
-@option("-k", "How many documents for each topic.", default=1000, metavar="K")
-@option("--fields", "The topic's fields to search for.", default="title", metavar="F,F")
-@option("--name", "The run's tag.  [default: the file's name]", metavar="NAME")
-@option("--topics", "Ask only these topics: the first word of each line.")
-@option("--clients", "How many ask at the same time.", default=1, metavar="N")
 @option(
-    "--rate",
-    "Ask Q queries a second whether answered or not, and time from when each was due.",
+    "--system SPEC",
+    lambda: (
+        "System under test, such as bm25s or http:FILE.toml. "
+        f"It is one of {option_values.systems()}; options follow a colon, as in bm25s:k1=0.9,stem=no."
+    ),
+)
+@option("-o --output RUN", "Run to write. RUN.stats.json next to it holds times and costs.", type=OUTPUT)
+@option("-k --depth K k", "Number of documents per topic.", default=1000)
+@option("--topic-fields F,F fields", "Fields of the topic to use as the query.", default="title", was=["--fields"])
+@option("--name NAME", "Tag of the run.  [default: the name of the file]")
+@option("--topics")
+@option("--clients N", "Number of queries to send at a time.", default=1)
+@rare(
+    "--rate Q",
+    "Send Q queries per second, whether earlier ones were answered or not. Times count from when each query was due.",
     type=float,
-    metavar="Q",
 )
-@option("--repeat", "Ask all topics N times.", name="passes", default=1, metavar="N")
-@option(
-    "--warmup",
-    "Queries asked first, timed apart, of topics that are not timed where there are enough.",
+@option("--repeat N passes", "Number of times to send all topics.", default=1)
+@rare(
+    "--warmup N",
+    "Number of warm-up queries. They come from topics that are not timed, if there are enough.",
     default=10,
-    metavar="N",
 )
-@option("--retries", "Tries after a failure that may pass.", default=3, metavar="N")
-@option("--timeout", "Seconds an answer may take.", default=30.0, metavar="S")
-@option("--max-answer", "Megabytes that an answer over HTTP may have.", default=32.0, metavar="MB")
-@option("--give-up", "Stop when N topics fail one after the other.", default=10, metavar="N")
-@option("--resume", "Go on where an earlier run was cut short: RUN.journal holds its answers.", is_flag=True)
-@option("--price-per-hour", "What the machine costs, for the price of 1000 queries.", type=float, metavar="P")
+@rare("--retries N", "Number of retries after a failure that may be temporary.", default=3)
+@rare("--timeout S", "Time limit for an answer, in seconds.", default=30.0)
+@rare("--max-answer MB", "Size limit for an answer over HTTP, in megabytes.", default=32.0)
+@rare("--give-up N", "Stop when N topics fail in a row.", default=10)
+@option("--resume", "Continue an interrupted run, from the answers in RUN.journal.", is_flag=True)
+@rare("--price-per-hour P", "Price of the machine per hour, for the price of 1000 queries.", type=float)
 @option("--allow-unjudged")
-@option("--list", "List the systems and their options, and run none.", name="listing", is_flag=True)
+@option("--list listing", "List the systems and their options, and run nothing.", is_flag=True)
 @options.shape("text", "json", show_default=False)
 @click.pass_context
 def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how: Any) -> None:
     from cranfield.cli.progress import progress
-    from cranfield.workspace.listing import systems
-    from cranfield.workspace.running import run
+    from cranfield.commands.listings import systems
+    from cranfield.commands.retrieval import run
 
     if listing:
         every = (str(parameter.name) for parameter in ctx.command.params)

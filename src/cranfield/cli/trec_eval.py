@@ -1,7 +1,7 @@
-"""Do what trec_eval does, with its own options, byte for byte.
+"""Run trec_eval: its options, its output, byte for byte.
 
-Version 10 is followed unless --as 9 stands in front. Options, measures, output and exit codes are trec_eval's; -h
-lists them.
+Version 10 is the default; --as 9 as the first option chooses version 9. Options, measures, output and exit codes are
+trec_eval's; -h lists them.
 
 \b
 $ cranfield trec_eval -m map -m ndcg_cut.10 qrels.txt bm25.run
@@ -17,11 +17,11 @@ PLACE = 230
 
 
 class Untouched(click.Command):
-    """A command that leaves its arguments alone, so that each means what it means to trec_eval."""
+    """A command that passes its arguments to trec_eval unchanged."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments as they are; only --help is ours."""
-        if "--help" in args:
+        """Keep the arguments as they are; only --help and --help-all are ours."""
+        if {"--help", "--help-all"} & {*args}:
             return super().parse_args(ctx, ["--help"])
         ctx.params["arguments"] = list(args)
         return []

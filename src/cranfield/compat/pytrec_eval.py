@@ -1,4 +1,4 @@
-"""pytrec_eval's module: `from cranfield.compat import pytrec_eval`, and an existing script runs on, only faster.
+"""A drop-in for pytrec_eval: with `from cranfield.compat import pytrec_eval`, existing scripts run unchanged, but faster.
 
 The same names, signatures, results and kinds of errors as pytrec_eval 0.5.11, which is trec_eval 9 inside: scores are
 compared as 32-bit floats, ties go by document id descending, only topics in both are evaluated, and
@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.collection import Qrels
+from cranfield.base.collection import Qrels
+from cranfield.base.conventions import Conventions
+from cranfield.base.errors import BadLineError, DataError, DuplicateError, MeasureError
+from cranfield.base.run import Run
 from cranfield.compat.trec_eval.catalogue import MEASURES, NICKNAMES, Request, request
-from cranfield.compat.trec_eval.options import StopError
-from cranfield.compat.trec_eval.values import View, values
-from cranfield.conventions import Conventions
-from cranfield.errors import BadLineError, DataError, DuplicateError, MeasureError
-from cranfield.hits import Judgments, join
-from cranfield.run import Run
+from cranfield.compat.trec_eval.inputs import StopError
+from cranfield.compat.trec_eval.values import MeasureInput, values
+from cranfield.evaluation.hits import Judgments, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.kernels.table import Floats
+    from cranfield.base.kernels.table import Floats
 
 __all__ = [
     "RelevanceEvaluator",
@@ -39,7 +39,7 @@ __all__ = [
     "supported_nicknames",
 ]
 
-__version__ = "0.5.11"  # of pytrec_eval, whose behaviour this is; programs that use it look whether there is one
+__version__ = "0.5.11"  # of pytrec_eval; programs check it
 VERSION = 9  # of trec_eval
 MOST = 1 << 53  # beyond, whole numbers are no longer exact
 _KNOWN = {kind.name: kind for kind in MEASURES if kind.since <= VERSION}
@@ -82,12 +82,12 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 def _parse(lines: Iterable[str], columns: str, value: int, read: Callable[[str], Any]) -> dict[str, dict[str, Any]]:
     where = str(getattr(lines, "name", "<lines>"))
-    wanted = len(columns.split())
+    number_of_columns = len(columns.split())
     answer: dict[str, dict[str, Any]] = defaultdict(dict)
     for number, line in enumerate(lines, 1):
         fields = line.split()
-        if len(fields) != wanted:
-            raise BadLineError(where, number, f"expected {wanted} columns ({columns}), found {len(fields)}")
+        if len(fields) != number_of_columns:
+            raise BadLineError(where, number, f"expected {number_of_columns} columns ({columns}), found {len(fields)}")
         documents, document = answer[fields[0]], fields[2]
         if document in documents:
             raise RepeatedError(where, number, f"document {document!r} stands twice for topic {fields[0]!r}")
@@ -144,10 +144,10 @@ class RelevanceEvaluator:
             return {}
         _refuse_other_shapes(scores)
         try:
-            found = Run(scores).hits(self._qrels.index, self._conventions.order)
+            match = Run(scores).hits(self._qrels.index, self._conventions.order)
         except DataError as error:
             raise InputError(str(error)) from None
-        view = View(join(found, self._judgments, self._conventions), self._rel, VERSION, 0)
+        view = MeasureInput(join(match, self._judgments, self._conventions), self._rel, VERSION, 0)
         columns = [column for one in self._requests for column in _columns(one, view)]
         shared = [topic for topic in scores if topic in self._number]
         rows = np.array(columns).reshape(len(columns), len(self._number))[:, [self._number[t] for t in shared]]
@@ -155,7 +155,7 @@ class RelevanceEvaluator:
         return {topic: dict(zip(names, row, strict=True)) for topic, row in zip(shared, rows.T.tolist(), strict=True)}
 
 
-def _columns(one: Request, view: View) -> list[Floats]:
+def _columns(one: Request, view: MeasureInput) -> list[Floats]:
     if one.kind.name in ("runid", "relstring"):
         return [np.zeros(view.hits.size)]
     return values(one, view)
@@ -166,21 +166,21 @@ def _names(one: Request) -> tuple[str, ...]:
 
 
 def _requests(measures: Iterable[str]) -> list[Request]:
-    """Names, nicknames and names with parameters (`P_5`, `ndcg_cut.5,10`); parameters of one measure are put together."""
+    """Read names, nicknames and names with parameters (`P_5`, `ndcg_cut.5,10`); parameters of one measure are combined."""
     parameters: dict[str, set[str]] = {}
     for text in measures:
         for name in supported_nicknames.get(text, {text}):
             base, numbers = _split(name)
             parameters.setdefault(base, set()).update(numbers)
-    wanted = []
+    requests = []
     for name in _KNOWN.keys() & parameters.keys():
         try:
-            wanted.append(request(_KNOWN[name], ",".join(sorted(parameters[name])) or None))
+            requests.append(request(_KNOWN[name], ",".join(sorted(parameters[name])) or None))
         except StopError as error:
             raise MeasureError(error.reason.removeprefix("-m ")) from None
-        if name == "utility" and len(wanted[-1].numbers) != 4:
-            raise MeasureError(f"utility: expected 4 weights, all different, found {len(wanted[-1].numbers)}")
-    return sorted(wanted, key=lambda one: _ORDER.index(one.kind.name))
+        if name == "utility" and len(requests[-1].numbers) != 4:
+            raise MeasureError(f"utility: expected 4 weights, all different, found {len(requests[-1].numbers)}")
+    return sorted(requests, key=lambda one: _ORDER.index(one.kind.name))
 
 
 def _split(text: str) -> tuple[str, list[str]]:
@@ -192,20 +192,20 @@ def _split(text: str) -> tuple[str, list[str]]:
     return match[1], match[2].split(",")
 
 
-def _level(given: Any) -> int:
+def _level(value: Any) -> int:
     try:
-        level = operator.index(given)
+        level = operator.index(value)
     except TypeError:
-        raise InputError(f"relevance_level must be a whole number, got {given!r}") from None
+        raise InputError(f"relevance_level must be a whole number, got {value!r}") from None
     if level < 1:
-        raise InputError(f"relevance_level must be 1 or more, got {given!r}")
+        raise InputError(f"relevance_level must be 1 or more, got {value!r}")
     return level
 
 
-def _refuse_other_shapes(given: Any) -> None:
-    if not isinstance(given, Mapping):
-        raise InputError(f"expected {{topic: {{document: number}}}}, found {type(given).__name__}")
-    for topic, documents in given.items():
+def _refuse_other_shapes(data: Any) -> None:
+    if not isinstance(data, Mapping):
+        raise InputError(f"expected {{topic: {{document: number}}}}, found {type(data).__name__}")
+    for topic, documents in data.items():
         if not (isinstance(topic, str) and (type(documents) is dict or isinstance(documents, Mapping))):
             raise InputError(f"expected a topic (text) and {{document: number}}, found {topic!r}: {documents!r:.60}")
 

@@ -1,10 +1,9 @@
-"""Files and frames → Run and Qrels, and back. One self-describing file per format, in `known/`; detected by content."""
+"""Files and frames → Run and Qrels, and back. One class per format, in `files/`; the content decides."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from cranfield.formats.reading import (
+from cranfield.formats.format import FORMATS
+from cranfield.formats.runs_and_qrels import (
     as_qrels,
     as_runs,
     detect,
@@ -16,9 +15,6 @@ from cranfield.formats.reading import (
     write_run,
 )
 from cranfield.formats.streams import open_buffer, run_name
-
-if TYPE_CHECKING:
-    from cranfield.formats.registry import FORMATS as FORMATS
 
 __all__ = [
     "FORMATS",
@@ -34,11 +30,3 @@ __all__ = [
     "write_qrels",
     "write_run",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "FORMATS":
-        raise AttributeError(f"module 'cranfield.formats' has no attribute {name!r}")
-    from cranfield.formats.registry import FORMATS  # loads every format
-
-    return FORMATS

@@ -1,33 +1,33 @@
-"""From one format to another, and several qrels into one.
+"""Convert a run or qrels to another format, and merge several qrels into one.
 
-Whether a file holds a run or qrels is decided by its content, then by what the target can hold, and
-never guessed: an object {topic: {document: 1}} may be either. What a format cannot keep is said.
+The content of a file decides whether it is a run or qrels; if it fits both, the target format decides. Nothing is
+guessed: an object {topic: {document: 1}} may be either. A note reports what the target format cannot keep.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
-from cranfield.collection import Qrels
-from cranfield.errors import ConventionError, DataError, FormatError
-from cranfield.formats.format import BOTH, NOUNS, USUAL, Head, rows_of
-from cranfield.formats.grades import grade_map
-from cranfield.formats.named import Gathered
-from cranfield.formats.reading import as_qrels, as_runs, write_qrels, write_run
-from cranfield.formats.registry import FORMATS, format_for, format_named, strongest
+from cranfield.base.collection import Qrels
+from cranfield.base.errors import ConventionError, DataError, FormatError
+from cranfield.base.kernels import RowTable, decode
+from cranfield.base.run import Run
+from cranfield.formats.csv_tables import Dialect, DialectOptions, open_table
+from cranfield.formats.format import BOTH, FORMATS, NOUNS, USUAL, Head, rows_of
+from cranfield.formats.format_registry import format_for, format_named, strongest
+from cranfield.formats.grade_scales import grade_map
+from cranfield.formats.named_columns import RowCollector
+from cranfield.formats.runs_and_qrels import as_qrels, as_runs, write_qrels, write_run
 from cranfield.formats.streams import is_source, plain_ending
-from cranfield.formats.tables import Dialect, open_table
-from cranfield.kernels import Table, decode
-from cranfield.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.collection import Duplicates
+    from cranfield.base.collection import Duplicates
     from cranfield.formats.format import Fields, Format, Kind, Kinds
 
 __all__ = ["Converted", "Merge", "convert", "merge_qrels"]
@@ -35,12 +35,12 @@ __all__ = ["Converted", "Merge", "convert", "merge_qrels"]
 Merge = Literal["latest", "max", "error"]
 MERGES = ("latest", "max", "error")
 HELD: dict[type, Kinds] = {Run: frozenset({"run"}), Qrels: frozenset({"qrels"})}
-PLAIN = {b"0", b"Q0", b"q0"}  # what stands in column 2 when it means nothing
+PLAIN = {b"0", b"Q0", b"q0"}  # the values of column 2 that have no meaning
 
 
 @dataclass
 class Converted:
-    """What was converted, and what got lost on the way."""
+    """The size of what was converted, and notes on what was lost."""
 
     kind: Kind
     format: str
@@ -59,16 +59,14 @@ def convert(
     lenient: bool = False,
     fields: Fields | None = None,
     *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    decimal: str | None = None,
     duplicates: Duplicates = "error",
     grades: Mapping[float, float] | str | None = None,
+    **options: Unpack[DialectOptions],
 ) -> Converted:
     """Write a run or qrels in another format; several qrels are merged into one.
 
-    `merge` says what happens where two files judge a document differently: the `latest` file counts, the `max` grade
-    counts, or it is an `error` (the default). `fields` and what follows are those of `read_qrels`.
+    `merge` decides when two files judge a document differently: the `latest` file counts, the `max` grade counts, or it
+    is an `error` (the default). `fields` and the parameters after it are those of `read_qrels`.
     """
     sources = list(source) if isinstance(source, (list, tuple)) else [source]
     if not sources:
@@ -77,7 +75,7 @@ def convert(
         raise ConventionError(f"merge must be one of {', '.join(MERGES)}, got {merge!r}")
     if from_format is not None:
         format_named(from_format)
-    dialect = Dialect(delimiter, encoding, decimal)
+    dialect = Dialect(**options)
     labels = {"duplicates": duplicates, "grades": grade_map(grades)}
     inputs = [_Input(one, from_format, lenient, fields or USUAL, dialect, labels) for one in sources]
     if (kind or _kind(inputs, target, to_format)) == "qrels":
@@ -90,7 +88,7 @@ def convert(
 
 
 class _Input:
-    """One of the sources: a file, opened once, or what else holds a run or qrels."""
+    """One of the sources: a file that is opened once, or an object that holds a run or qrels."""
 
     def __init__(
         self,
@@ -102,7 +100,11 @@ class _Input:
         labels: Mapping[str, Any],
     ) -> None:
         self.file = open_table(source, dialect.encoding) if is_source(source) else None
-        self.said = {"delimiter": dialect.delimiter, "encoding": dialect.encoding, "decimal": dialect.decimal}
+        self.dialect_options = {
+            "delimiter": dialect.delimiter,
+            "encoding": dialect.encoding,
+            "decimal": dialect.decimal,
+        }
         self.labels = labels
         self.dialect = dialect if self.file is None else dialect.of(self.file)
         self.content = self.file or source
@@ -113,7 +115,7 @@ class _Input:
         self.fields = fields
 
     def kinds(self) -> Kinds:
-        """What it may hold; nothing where that cannot be told."""
+        """What the source may hold; empty if that cannot be decided."""
         if self.file is None:
             return HELD.get(type(self.content), BOTH)
         if self.format is None:
@@ -123,7 +125,7 @@ class _Input:
         return evidence.kinds if evidence else frozenset(FORMATS[self.format].kinds)
 
     def ranks_only(self) -> bool:
-        """Whether it is a file of a format without scores."""
+        """Whether the source is a file of a format without scores."""
         if self.format and self.file:
             return not FORMATS[self.format].scores
         match = strongest(self.head, self.where, fields=self.fields, dialect=self.dialect)
@@ -131,25 +133,27 @@ class _Input:
 
 
 def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str | None) -> Converted:
-    [run] = as_runs(source.content, source.format, source.lenient, source.fields, **source.said)
-    chosen = format_for(target, "run", to_format)
+    [run] = as_runs(source.content, source.format, source.lenient, source.fields, **source.dialect_options)
+    target_format = format_for(target, "run", to_format)
     notes = _skipped(run.table)
-    if not chosen.scores:
-        notes.append(f"scores are not kept: {chosen.name} holds ranks only")
+    if not target_format.scores:
+        notes.append(f"scores are not kept: {target_format.name} holds ranks only")
     elif source.ranks_only():
         notes.append("the source holds ranks and no scores: a score is the rank with a minus sign")
-    if "run" not in chosen.labels and run.tag:
-        notes.append(f"the tag {run.tag!r} is not kept: {chosen.name} has no place for it")
-    _refuse_twice(run.table, run.name, chosen)
+    if "run" not in target_format.labels and run.tag:
+        notes.append(f"the tag {run.tag!r} is not kept: {target_format.name} has no place for it")
+    _refuse_twice(run.table, run.name, target_format)
     write_run(run, target, to_format)
-    return Converted("run", chosen.name, len(run), len(run.table.topics), notes)
+    return Converted("run", target_format.name, len(run), len(run.table.topics), notes)
 
 
 def _convert_qrels(
     sources: list[_Input], target: str | os.PathLike[str], to_format: str | None, merge: Merge
 ) -> Converted:
     read = [
-        as_qrels(source.content, source.format, source.lenient, source.fields, **source.said, **source.labels)
+        as_qrels(
+            source.content, source.format, source.lenient, source.fields, **source.dialect_options, **source.labels
+        )
         for source in sources
     ]
     notes = [note for one in read for note in _skipped(one.table)]
@@ -158,40 +162,40 @@ def _convert_qrels(
         names = [one.name if source.file is None else source.where for source, one in zip(sources, read, strict=True)]
         qrels, settled = merge_qrels(read, merge, names)
         notes += settled
-    chosen = format_for(target, "qrels", to_format)
-    if "qrels" not in chosen.labels and not set(qrels.labels) <= PLAIN:
-        notes.append(f"labels (column 2) are not kept: {chosen.name} has no place for them")
-    if any(_sampled(one) for one in read) and (len(read) > 1 or not chosen.samples):
+    target_format = format_for(target, "qrels", to_format)
+    if "qrels" not in target_format.labels and not set(qrels.labels) <= PLAIN:
+        notes.append(f"labels (column 2) are not kept: {target_format.name} has no place for them")
+    if any(_sampled(one) for one in read) and (len(read) > 1 or not target_format.samples):
         keeping = " and ".join(each.name for each in FORMATS.values() if each.samples)
         notes.append(f"how documents were sampled is not kept: only {keeping} say it, of one file")
-    _refuse_twice(qrels.table, qrels.name, chosen)
+    _refuse_twice(qrels.table, qrels.name, target_format)
     write_qrels(qrels, target, to_format)
-    return Converted("qrels", chosen.name, len(qrels), len(qrels.topics), notes)
+    return Converted("qrels", target_format.name, len(qrels), len(qrels.topics), notes)
 
 
 def _sampled(qrels: Qrels) -> bool:
     return any(chance < 1 for chance, _ in (qrels.extras.probabilities or {}).values())
 
 
-def _skipped(table: Table) -> list[str]:
+def _skipped(table: RowTable) -> list[str]:
     return [f"{len(table.skipped)} malformed lines were left out"] if table.skipped else []
 
 
-def _refuse_twice(table: Table, where: str, chosen: Format) -> None:
-    if chosen.twice:
+def _refuse_twice(table: RowTable, where: str, target_format: Format) -> None:
+    if target_format.twice:
         return
-    seen: set[tuple[int, bytes]] = set()
+    pairs: set[tuple[int, bytes]] = set()
     for topic, document in zip(table.topic.tolist(), table.documents, strict=True):
-        if (topic, document) in seen:
+        if (topic, document) in pairs:
             raise FormatError(
                 f"{where}: document {decode(document)!r} stands twice for topic {decode(table.topics[topic])!r}, "
-                f"which {chosen.name} cannot hold; use trec, csv or jsonl"
+                f"which {target_format.name} cannot hold; use trec, csv or jsonl"
             )
-        seen.add((topic, document))
+        pairs.add((topic, document))
 
 
 def _kind(sources: list[_Input], target: str | os.PathLike[str], to_format: str | None) -> Kind:
-    """Run or qrels: by content, or by what the target can hold."""
+    """Run or qrels: decided by the content, else by what the target format can hold."""
     possible: Kinds = BOTH
     for source in sources:
         kinds = source.kinds()
@@ -213,7 +217,7 @@ def _kind(sources: list[_Input], target: str | os.PathLike[str], to_format: str 
 
 
 def _hint(path: str | os.PathLike[str]) -> Kind | None:
-    """What a file's name says it holds: `bm25.run.gz`, `dev.qrels`."""
+    """What a file name says it holds: `bm25.run.gz`, `dev.qrels`."""
     parts = os.path.basename(os.fspath(path)).lower().split(".")
     if "qrels" in parts or "qrel" in parts:
         return "qrels"
@@ -223,10 +227,10 @@ def _hint(path: str | os.PathLike[str]) -> Kind | None:
 def merge_qrels(
     several: Sequence[Qrels], how: Merge = "error", names: Sequence[str] | None = None
 ) -> tuple[Qrels, list[str]]:
-    """One qrels from several, and what there is to say about it. Topics and documents keep their first place.
+    """Merge several qrels into one, with notes. Topics and documents keep their first place.
 
-    Where a document is judged under several labels in one file (subtopics, judges), labels count as part of its name;
-    otherwise column 2 says nothing, and the same document in two files is one judgment.
+    If a file judges a document under several labels (subtopics, judges), a label counts as part of the document's name.
+    Otherwise column 2 is ignored, and the same document in two files is one judgment.
     """
     names = names or [one.name for one in several]
     labelled = any(bool((one.index.first != np.arange(len(one))).any()) for one in several)
@@ -256,7 +260,7 @@ def merge_qrels(
 
 
 def _qrels_of(merged: dict[tuple[bytes, bytes, bytes], tuple[float, bytes, str]]) -> Qrels:
-    rows = Gathered("qrels", "merged")
+    rows = RowCollector("qrels", "merged")
     for (topic, document, _), (grade, label, _) in merged.items():
         rows.add(topic, document, grade, label)
     return Qrels(rows.table(), "merged")

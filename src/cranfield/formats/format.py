@@ -1,9 +1,9 @@
-"""What a format is: how it is recognised, read and written, and what others need to know of it.
+"""The base class of file formats: how a format is recognised, read and written, and its properties.
 
-A format is a subclass of `Format` in a file of `formats/known/`. Being defined there is all it takes: detection, `check`,
-`convert`, the command line, the documentation and the promise tests find it. A format reads bytes into whatever a run or
-qrels are made from, and writes columns as pieces of bytes; opening, unpacking and moving files into place is done once,
-outside. No format knows of another: each says how much speaks for it, and the registry compares.
+A format is a subclass of `Format` in a file of `formats/files/`. Nothing else is needed: detection, `check`,
+`convert`, the command line, the documentation and the promise tests find it there. A format reads bytes into columns
+and writes columns as pieces of bytes; opening, unpacking and replacing files is done elsewhere, once for all.
+Formats do not know each other: each says how well a file fits, and the registry compares.
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 
 import numpy as np
 
-from cranfield.collection import Duplicates, Extras, FileRow, Qrels
-from cranfield.errors import DataError, FormatError
+from cranfield.base.collection import Duplicates, Extras, FileRow, Qrels
+from cranfield.base.errors import DataError, FormatError
+from cranfield.base.kernels import LineLayout, RowTable, Strings, decode, encode, run_lines
+from cranfield.base.registry import Member, Registry
+from cranfield.base.run import TextSource
+from cranfield.formats.csv_tables import DETECTED, Dialect
 from cranfield.formats.streams import Opened, packing_of
-from cranfield.formats.tables import DETECTED, Dialect
-from cranfield.kernels import Layout, Strings, Table, decode, encode, run_lines
-from cranfield.run import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.kernels.table import Buffer, Ints
+    from cranfield.base.kernels.table import Buffer, Ints
 
 
 Kind: TypeAlias = Literal["run", "qrels", "prefs"]
 Kinds: TypeAlias = frozenset[Kind]
-Fields: TypeAlias = "Mapping[str, str | Sequence[str]]"  # what a column is, and what it is called here
-Source: TypeAlias = "Text | Table | Mapping[str, Mapping[str, float]]"
+Fields: TypeAlias = "Mapping[str, str | Sequence[str]]"  # role of a column → its name in this file
+Source: TypeAlias = "TextSource | RowTable | Mapping[str, Mapping[str, float]]"
 
 NOUNS: dict[Kind, str] = {"run": "a run", "qrels": "qrels", "prefs": "preferences"}
 BOTH: Kinds = frozenset(("run", "qrels"))
 USUAL: Fields = {}  # columns have their usual names
 
-HEAD = 65536  # bytes that decide
-LOOKED_AT = 20  # lines that decide
+HEAD = 65536  # bytes that decide the format
+LOOKED_AT = 20  # lines that decide the format
 BATCH = 10_000  # lines written at a time
 BLANK = re.compile(rb"[ \t\n\r\v\f]")
 BOM = b"\xef\xbb\xbf"
 
 
 class Strength(IntEnum):
-    """How much speaks for a format, from little to much."""
+    """How well a file fits a format, from weak to strong."""
 
     meaning: str
 
@@ -65,27 +66,27 @@ class Strength(IntEnum):
     NAMES = 5, "the first line names the columns"
     SIGNATURE = 6, "the file begins with what no other format begins with"
 
-    def of(self, *kinds: Kind) -> Evidence:
-        """Evidence of this strength for a file that may hold these."""
-        return Evidence(self, frozenset(kinds))
+    def of(self, *kinds: Kind) -> FormatEvidence:
+        """Evidence of this strength for a file that may hold these kinds."""
+        return FormatEvidence(self, frozenset(kinds))
 
 
-class Evidence(NamedTuple):
-    """How much speaks for a format, and what a file in it may then hold."""
+class FormatEvidence(NamedTuple):
+    """How well a file fits a format, and what it may then hold."""
 
     strength: Strength
     kinds: Kinds
 
 
 class Head:
-    """The start of a file: its bytes, and the first lines of it that hold data."""
+    """The start of a file: its bytes, and its first lines with data."""
 
     def __init__(self, buffer: Buffer) -> None:
         self.raw = bytes(buffer[:HEAD])
 
     @cached_property
     def lines(self) -> list[bytes]:
-        """The first lines but for comments; a last line that may be cut off counts only if it is the only one."""
+        """The first lines without comments; a last line that may be cut off counts only if it is the only one."""
         lines = [line for line in self.raw.split(b"\n") if line.strip() and not line.startswith(b"#")]
         if len(lines) > 1 and not self.raw.endswith(b"\n") and len(self.raw) >= HEAD:
             lines.pop()
@@ -97,75 +98,78 @@ class Head:
         return [line.split() for line in self.lines]
 
 
-DEFINED: list[type[Format]] = []  # every format, in the order of definition
+FORMATS: Registry[Format] = Registry(
+    "format", "file_formats", "cranfield.formats.files", order=lambda each: (each.place, each.name)
+)
 
 
-class Format(ABC):
-    """A way of writing runs or judgments down. The docstring of a subclass is its paragraph in the documentation."""
+class Format(Member, ABC):
+    """A file format of runs or judgments. The docstring of a subclass is its paragraph in the documentation."""
 
-    name: ClassVar[str]
+    registry = FORMATS
     about: ClassVar[str]  # one line
     kinds: ClassVar[tuple[Kind, ...]] = ("run", "qrels")
-    place: ClassVar[float] = 100  # where it stands in lists
+    place: ClassVar[float] = 100  # its place in lists
     endings: ClassVar[tuple[str, ...]] = ()  # usual endings, for choosing how to write
-    examples: ClassVar[Mapping[Kind, bytes]] = {}  # none where there is no text to show
-    layouts: ClassVar[Mapping[Kind, Layout]] = {}  # which column is what, where white space separates them
-    is_text: ClassVar[bool] = True  # whether there are characters and line ends to check
+    examples: ClassVar[Mapping[Kind, bytes]] = {}  # empty if the format is not text
+    layouts: ClassVar[Mapping[Kind, LineLayout]] = {}  # the columns, if white space separates them
+    is_text: ClassVar[bool] = True  # whether `check` looks at characters and line ends
     quotes: ClassVar[bool] = False  # whether double quotes may hold line breaks
     scores: ClassVar[bool] = True  # False where a run keeps its order only
-    labels: ClassVar[tuple[Kind, ...]] = ("run", "qrels")  # where a run's tags and the second column of qrels are kept
-    twice: ClassVar[bool] = True  # whether a document can stand twice for a topic, under two labels
+    labels: ClassVar[tuple[Kind, ...]] = ("run", "qrels")  # kinds with labels: a run's tags, column 2 of qrels
+    twice: ClassVar[bool] = True  # whether a topic can have a document twice, under two labels
     any_bytes: ClassVar[bool] = True  # False where ids must be UTF-8
     samples: ClassVar[bool] = False  # whether it says how documents were sampled
-    fields: Fields = USUAL  # where columns have names, those of this file
-    dialect: Dialect = DETECTED  # where values are separated, how this file is written
+    fields: Fields = USUAL  # the column names of this file, if columns have names
+    dialect: Dialect = DETECTED  # the dialect of this file, if it is delimited
 
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            DEFINED.append(cls)
+    @classmethod
+    def entry(cls) -> Self:
+        """The registry holds one object for each format."""
+        return cls()
 
     def naming(self, fields: Fields, dialect: Dialect = DETECTED) -> Self:
-        """The same format for files whose columns are called like this, and are written in this dialect."""
+        """The same format for files with these column names and this dialect."""
         if not fields and dialect is DETECTED:
             return self
         other = copy(self)
         other.fields, other.dialect = fields, dialect
         return other
 
-    def sniff(self, head: Head) -> Evidence | None:
-        """What speaks for this format in a file that starts like this; None where it is never guessed, or does not fit."""
+    def sniff(self, head: Head) -> FormatEvidence | None:
+        """How well a file with this start fits the format; None if it does not fit, or the format is never detected."""
         return None
 
     @abstractmethod
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Source:
-        """What a run or qrels are made from. Text may be returned unread; the kernels read it."""
+        """The columns of a run or of qrels. Text may be returned unread; the kernels read it."""
 
     @abstractmethod
-    def write(self, table: Table, kind: Kind, tag: str) -> Iterator[bytes]:
-        """The bytes of a file. Rows come ordered; `tag` stands in where a run's rows carry none."""
+    def write(self, table: RowTable, kind: Kind, tag: str) -> Iterator[bytes]:
+        """The bytes of a file. Rows are ordered; `tag` is used if a run's rows have none."""
 
-    def known(self, buffer: Buffer, where: str, lenient: bool = False) -> Extras:
-        """What a file of qrels says beyond judgments: nothing, in most formats."""
+    def extras(self, buffer: Buffer, where: str, lenient: bool = False) -> Extras:
+        """What a qrels file says besides judgments: nothing, in most formats."""
         return Extras()
 
-    def write_known(self, table: Table, extras: Extras) -> Iterator[bytes]:
-        """The bytes of a file of qrels, with what else is known where the format has a place for it."""
+    def write_with_extras(self, table: RowTable, extras: Extras) -> Iterator[bytes]:
+        """The bytes of a qrels file, with the extras if the format has a place for them."""
         return self.write(table, "qrels", "")
 
     def file_rows(self, buffer: Buffer, kind: Kind, where: str) -> Iterator[FileRow] | None:
-        """The rows of a file with their lines, to say where one stands; None where rows have no lines of their own."""
+        """The rows of a file with their line numbers, for messages; None if rows have no lines of their own."""
         return None
 
     def read_qrels(self, file: Opened, name: str, lenient: bool = False, duplicates: Duplicates = "error") -> Qrels:
-        """The judgments in a file, with what else it says; DataError where there are none."""
+        """The judgments and extras of a file; DataError if there are none."""
         source = self.read(file.buffer, "qrels", file.where, lenient)
         qrels = Qrels(source, name, duplicates, lambda: self.file_rows(file.buffer, "qrels", file.where), file.where)
-        qrels.extras = self.known(file.buffer, file.where, lenient)
+        qrels.extras = self.extras(file.buffer, file.where, lenient)
         if not len(qrels):
             raise DataError(f"{file.where}: no judgments{'' if len(file.buffer) else ' (the file is empty)'}")
         return qrels
 
-    def refuse(self, table: Table, kind: Kind, where: str) -> None:
+    def refuse(self, table: RowTable, kind: Kind, where: str) -> None:
         """Raise FormatError for rows that this format cannot hold, before anything is written."""
         if self.layouts:
             _words_only(table.topics, f"{where}: topic", self.name)
@@ -178,19 +182,19 @@ class Format(ABC):
 
 
 class LineFormat(Format):
-    """A format of lines whose columns white space separates: the bytes go to the kernels as they are."""
+    """A format of lines with columns separated by white space: the bytes go to the kernels unchanged."""
 
-    def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> Text:
-        return Text(buffer, self.layouts[kind], where, lenient)
+    def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> TextSource:
+        return TextSource(buffer, self.layouts[kind], where, lenient)
 
 
-def fits(row: list[bytes], layout: Layout) -> bool:
-    """Whether a line has a layout's columns, and a number where its score or grade stands."""
+def fits(row: list[bytes], layout: LineLayout) -> bool:
+    """Whether a line has the columns of a layout, with a number as score or grade."""
     return len(row) == layout.fewest and is_number(row[layout.value])
 
 
 def is_number(text: bytes | str) -> bool:
-    """Whether it looks like a number; what counts in the end is decided by the kernels."""
+    """Whether a text looks like a number; the kernels have the final word."""
     try:
         float(text)
     except ValueError:
@@ -202,7 +206,7 @@ def is_number(text: bytes | str) -> bool:
 
 
 def whole(value: float) -> int | float:
-    """A whole number without its point; as text it reads back to the same double.
+    """A whole number without a decimal point; as text it reads back as the same double.
 
     >>> whole(2.0), whole(0.1)
     (2, 0.1)
@@ -210,9 +214,11 @@ def whole(value: float) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 1e15 and str(value) != "-0.0" else value
 
 
-def rows_of(table: Table, kind: Kind, tag: str = "", text: bool = False) -> Iterator[tuple[Any, ...]]:
-    """The rows as they are written: a run's by rank (topic, document, rank, score, tag), those of qrels (topic, label,
-    document, grade) as they come. Ids are bytes, or text if wanted; `tag` and 0 stand in for labels that are not there.
+def rows_of(table: RowTable, kind: Kind, tag: str = "", text: bool = False) -> Iterator[tuple[Any, ...]]:
+    """The rows as they are written.
+
+    A run comes by rank (topic, document, rank, score, tag), qrels in their order (topic, label, document, grade). Ids
+    are bytes, or text if requested; `tag` and 0 replace missing labels.
     """
     ids: Any = Strings.text if text else list
     topics, documents = ids(table.topics), ids(table.documents)
@@ -228,38 +234,38 @@ def rows_of(table: Table, kind: Kind, tag: str = "", text: bool = False) -> Iter
         yield topics[t], labels[which], document, whole(grade)
 
 
-def run_in_lines(table: Table, tag: str) -> Iterator[bytes]:
-    """The lines of a run by rank, as TREC has them, many together."""
+def run_in_lines(table: RowTable, tag: str) -> Iterator[bytes]:
+    """The lines of a run by rank in TREC's format, in batches."""
     labels, label = _labels(table, tag)
     columns = _by_rank(table, label)
     for first in range(0, len(label), BATCH):
         yield run_lines(table.topics, table.documents, labels, [column[first : first + BATCH] for column in columns])
 
 
-def _labels(table: Table, otherwise: str) -> tuple[Strings, Ints]:
-    """The labels and the number of each row's; one label for all where the table has none."""
+def _labels(table: RowTable, otherwise: str) -> tuple[Strings, Ints]:
+    """The distinct labels and the label number of each row; one label for all rows if the table has none."""
     if len(table.labels):
         return table.labels, table.label
     return Strings.of([encode(otherwise)]), np.zeros(len(table.value), np.int32)
 
 
-def _by_rank(table: Table, label: Ints) -> tuple[Any, ...]:
-    """The topic, the row, the rank, the score and the label's number of each document, by topic and rank."""
-    from cranfield.tops import ranked  # not needed to read
+def _by_rank(table: RowTable, label: Ints) -> tuple[Any, ...]:
+    """Topic, row, rank, score and label number of each document, ordered by topic and rank."""
+    from cranfield.base.top_k import ranked  # this one is not needed for reading
 
     order, rank = ranked(table)
     return table.topic[order], order, rank, table.value[order], label[order]
 
 
 def in_batches(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines, many together."""
+    """Join lines to batches."""
     rest = iter(lines)
     while batch := b"".join(islice(rest, BATCH)):
         yield batch
 
 
 def _words_only(ids: Strings, what: str, name: str) -> None:
-    """Refuse ids that are empty or hold white space: they would be read back as something else."""
+    """Refuse ids that are empty or contain white space: they would be read back differently."""
     if not len(ids):
         return
     empty = np.flatnonzero(np.diff(ids.offsets) == 0)
@@ -272,7 +278,7 @@ def _words_only(ids: Strings, what: str, name: str) -> None:
 
 
 def _refuse_first_bytes(topics: Strings, where: str, name: str) -> None:
-    """Refuse topics that would make something else of their line, or of the file."""
+    """Refuse topic ids whose first bytes would turn the line, or the file, into something else."""
     for row, topic in enumerate(topics):
         if topic.startswith((b"#", BOM)) or (row == 0 and packing_of(topic)):
             raise FormatError(

@@ -1,32 +1,59 @@
-"""Frames of any library → columns for the kernels: Arrow where the frame speaks it, plain arrays where not.
+"""Data frames of any library → columns for the kernels: through Arrow if the frame supports it, else as plain arrays.
 
-No Arrow library is needed: whatever has the Arrow PyCapsule interface is read through ctypes and NumPy. What is kept is
-copied before the producer's memory is released, and everything that was handed over is released once, also when a
+No Arrow library is needed: objects with the Arrow PyCapsule interface are read through ctypes and NumPy. Data is
+copied before the producer's memory is released, and everything that the producer handed over is released once, also if a
 column cannot be used. Frames may hold seven million rows: ids never become Python objects here, except those of a
-topic's first row in each stretch, and a topic is looked up only where it differs from the row above.
+topic's first row in each block, and a topic is looked up only if it differs from the row above.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Mapping
+from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_int, c_int64, c_void_p
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.errors import DataError, FormatError
+from cranfield.base.errors import CranfieldError, DataError, FormatError
+from cranfield.base.kernels import RowTable, Strings
 from cranfield.formats.format import USUAL
-from cranfield.formats.named import Columns, find, id_of
-from cranfield.kernels import Strings, Table
+from cranfield.formats.named_columns import NamedColumns, find, id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from cranfield.base.kernels.table import Ints, Offsets
     from cranfield.formats.format import Fields, Kind
-    from cranfield.kernels.table import Ints, Offsets
+
+
+@contextmanager
+def arrow_in_words(where: str) -> Iterator[None]:
+    """Raise DataError instead of any error of Arrow or of the system while a Parquet file is read."""
+    try:
+        yield
+    except (CranfieldError, MemoryError):
+        raise
+    except OSError as error:
+        if error.errno is not None:
+            raise DataError(f"{where}: {os.strerror(error.errno).lower()}") from error
+        raise _damaged(where, error) from error
+    except (ValueError, KeyError, TypeError, OverflowError) as error:  # ArrowInvalid is a ValueError, and so on
+        raise _damaged(where, error) from error
+    except Exception as error:
+        from pyarrow import ArrowException  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+        if isinstance(error, ArrowException):
+            raise _damaged(where, error) from error
+        raise
+
+
+def _damaged(where: str, error: Exception) -> DataError:
+    return DataError(f"{where}: corrupt Parquet file ({' '.join(str(error).split())})")
 
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -51,8 +78,8 @@ class Coded(NamedTuple):
 Piece: TypeAlias = "Strings | Array | Coded"
 
 
-class Place(NamedTuple):
-    """Where a value stands, for messages."""
+class CellPlace(NamedTuple):
+    """The frame, column and row of a value, for messages."""
 
     where: str
     column: str
@@ -65,12 +92,12 @@ class Place(NamedTuple):
             raise DataError(f"{self.where}: row {row}: no value in column {self.column!r} (null)")
 
     def wrong(self, problem: str) -> FormatError:
-        """The error for a column that cannot be used."""
+        """The error for a column of an unusable type."""
         return FormatError(f"{self.where}: column {self.column!r} {problem}")
 
 
 def is_frame(value: Any) -> bool:
-    """Whether it holds named columns: an Arrow producer, a pandas-like frame, a DuckDB result, a structured array."""
+    """Whether an object has named columns: an Arrow producer, a pandas-like frame, a DuckDB result, a structured array."""
     if isinstance(value, type):
         return False
     if isinstance(value, Mapping):
@@ -88,8 +115,8 @@ def _is_column(value: Any) -> bool:
     )
 
 
-def table_of_frame(frame: Any, kind: Kind, where: str, fields: Fields = USUAL) -> Table:
-    """The topics, documents and scores or grades of a frame; rows without one of them are refused."""
+def table_of_frame(frame: Any, kind: Kind, where: str, fields: Fields = USUAL) -> RowTable:
+    """The topics, documents and scores or grades of a frame; rows that lack one of them are refused."""
     if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a Polars query that has not run yet
         frame = frame.collect()
     if not hasattr(frame, "__arrow_c_stream__") and not hasattr(frame, "__arrow_c_array__"):
@@ -113,30 +140,30 @@ def table_of_frame(frame: Any, kind: Kind, where: str, fields: Fields = USUAL) -
     return gathered.table()
 
 
-def _of_arrays(frame: Any, kind: Kind, where: str, fields: Fields) -> Table:
+def _of_arrays(frame: Any, kind: Kind, where: str, fields: Fields) -> RowTable:
     if hasattr(frame, "fetchnumpy"):
         try:
             frame = frame.fetchnumpy()
-        except Exception as error:  # a connection without a result, or with one that was read before
+        except Exception as error:  # a connection without a result, or whose result was read before
             raise DataError(f"{where}: the result could not be read: {error}") from error
     names = getattr(getattr(frame, "dtype", None), "names", None) or getattr(frame, "columns", None)
     columns = find(frame if names is None else names, kind, where, fields)
-    pieces = [_piece_of(frame[name], Place(where, name)) for name in columns.used]
+    pieces = [_piece_of(frame[name], CellPlace(where, name)) for name in columns.used]
     if len({len(piece) for piece in pieces}) > 1:
-        shown = ", ".join(f"{name}: {len(piece)}" for name, piece in zip(columns.used, pieces, strict=True))
-        raise FormatError(f"{where}: the columns are not equally long ({shown})")
+        lengths = ", ".join(f"{name}: {len(piece)}" for name, piece in zip(columns.used, pieces, strict=True))
+        raise FormatError(f"{where}: the columns are not equally long ({lengths})")
     gathered = _Columns(columns, kind, where)
     gathered.add(pieces)
     return gathered.table()
 
 
 class _Columns:
-    """The pieces of a frame's columns, put together."""
+    """Collects the pieces of a frame's columns."""
 
-    def __init__(self, columns: Columns, kind: Kind, where: str) -> None:
+    def __init__(self, columns: NamedColumns, kind: Kind, where: str) -> None:
         self.kind = kind
         self.descending = columns.descending
-        self.places = [Place(where, name) for name in columns.used]
+        self.places = [CellPlace(where, name) for name in columns.used]
         self._topics: dict[bytes, int] = {}
         self._labels: dict[bytes, int] = {}
         self._topic: list[Ints] = []
@@ -145,14 +172,14 @@ class _Columns:
         self._value: list[Array] = []
 
     def add(self, pieces: list[Piece]) -> None:
-        """Append one batch: topic, document, value and, where there is one, the label."""
+        """Append one batch: topic, document, value and, if there is one, the label."""
         self._topic.append(_numbered(pieces[0], self._topics, self.places[0]))
         self._documents.append(_ids(pieces[1], self.places[1]))
         self._value.append(self._numbers(pieces[2], self.places[2]))
         if len(pieces) > 3:
             self._label.append(_numbered(pieces[3], self._labels, self.places[3]))
 
-    def _numbers(self, piece: Piece, place: Place) -> Array:
+    def _numbers(self, piece: Piece, place: CellPlace) -> Array:
         if isinstance(piece, Coded) and not isinstance(piece.values, Strings):
             piece = piece.values[piece.codes]
         if isinstance(piece, Strings) and not len(piece):
@@ -171,25 +198,25 @@ class _Columns:
             )
         return value if self.descending else -value
 
-    def table(self) -> Table:
+    def table(self) -> RowTable:
         """The columns."""
-        return Table(
+        return RowTable(
             Strings.of(self._topics),
-            _joined(self._topic, np.int32),
-            joined(self._documents),
-            _joined(self._value, np.float64),
+            _concatenated(self._topic, np.int32),
+            concatenate_strings(self._documents),
+            _concatenated(self._value, np.float64),
             Strings.of(self._labels),
-            _joined(self._label, np.int32),
+            _concatenated(self._label, np.int32),
             np.zeros(0, np.int64),
         )
 
 
-def _joined(parts: list[Array], kind: Any) -> Any:
+def _concatenated(parts: list[Array], kind: Any) -> Any:
     return parts[0].astype(kind, copy=False) if len(parts) == 1 else np.concatenate([np.zeros(0, kind), *parts])
 
 
-def _numbered(piece: Piece, numbers: dict[bytes, int], place: Place) -> Ints:
-    """The number of each row's id, in the order in which ids first appear; new ones are added to `numbers`."""
+def _numbered(piece: Piece, numbers: dict[bytes, int], place: CellPlace) -> Ints:
+    """The number of each row's id, in order of first appearance; new ids are added to `numbers`."""
     if isinstance(piece, Coded):
         starts = None
         first, codes = in_order(piece.codes, len(piece.values))
@@ -209,7 +236,7 @@ def _numbered(piece: Piece, numbers: dict[bytes, int], place: Place) -> Ints:
     return of_starts if starts is None else np.repeat(of_starts, np.diff(np.r_[starts, len(piece)]))
 
 
-def _ids(piece: Piece, place: Place) -> Strings:
+def _ids(piece: Piece, place: CellPlace) -> Strings:
     if isinstance(piece, Strings):
         return piece
     if isinstance(piece, Coded):
@@ -217,7 +244,7 @@ def _ids(piece: Piece, place: Place) -> Strings:
     return of_whole_numbers(_whole(piece, place))
 
 
-def _whole(numbers: Array, place: Place) -> Array:
+def _whole(numbers: Array, place: CellPlace) -> Array:
     if not len(numbers):
         return np.zeros(0, np.int64)
     if numbers.dtype.kind not in "iu":
@@ -225,8 +252,8 @@ def _whole(numbers: Array, place: Place) -> Array:
     return numbers
 
 
-def _piece_of(values: Any, place: Place) -> Piece:
-    """A column that is no Arrow: an array, or what makes one."""
+def _piece_of(values: Any, place: CellPlace) -> Piece:
+    """A column that is not Arrow: an array, or an object that makes one."""
     if hasattr(values, "isna"):
         place.refuse_nulls(np.asarray(values.isna()))
     values = values.to_numpy() if hasattr(values, "to_numpy") else values
@@ -239,7 +266,7 @@ def _piece_of(values: Any, place: Place) -> Piece:
     return array if array.dtype.kind in "iufb" else _of_objects(array.tolist(), place)
 
 
-def _of_objects(values: list[Any], place: Place) -> Piece:
+def _of_objects(values: list[Any], place: CellPlace) -> Piece:
     """A column of Python objects: all text, or all numbers."""
     if all(type(value) is str for value in values):
         return Strings.of_text(values)
@@ -348,11 +375,11 @@ class Stream:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
+        """The column names."""
         if self._schema.format != b"+s":
-            shown = (self._schema.format or b"").decode()
+            format = (self._schema.format or b"").decode()
             raise FormatError(
-                f"{self.where}: expected a table with named columns, found one Arrow column of type {shown!r}"
+                f"{self.where}: expected a table with named columns, found one Arrow column of type {format!r}"
             )
         children = (self._schema.children[i].contents for i in range(self._schema.n_children))
         return [(child.name or b"").decode("utf-8", "replace") for child in children]
@@ -381,7 +408,7 @@ class Stream:
 
     def _piece(self, batch: ArrowArray, column: int, row: int) -> Piece:
         schema, array = self._schema.children[column].contents, batch.children[column].contents
-        place = Place(self.where, (schema.name or b"").decode("utf-8", "replace"), row)
+        place = CellPlace(self.where, (schema.name or b"").decode("utf-8", "replace"), row)
         place.refuse_nulls(_nulls(batch, batch.offset, batch.length))
         return _decoded(schema, array, batch.offset, batch.length, place)
 
@@ -393,13 +420,13 @@ def _pointed(capsule: Any, name: bytes, kind: Any) -> Any:
 
 
 def _release(structure: Any) -> None:
-    """Hand a structure back. The producer's callback clears `release`, so that a capsule does not do it again."""
+    """Release a structure. The producer's callback clears `release`, so a capsule does not release it again."""
     if structure is not None and structure.release:
         structure.release(ctypes.byref(structure))
 
 
 def _bytes(array: ArrowArray, buffer: int, size: int, start: int = 0) -> Array:
-    """A part of a buffer, not copied."""
+    """A slice of a buffer, not copied."""
     address = array.buffers[buffer] if buffer < array.n_buffers else None
     if not size or not address:
         return np.zeros(0, np.uint8)
@@ -418,14 +445,14 @@ def _bits(array: ArrowArray, buffer: int, start: int, count: int) -> Array:
 
 
 def _nulls(array: ArrowArray, start: int, count: int) -> Array | None:
-    """Which rows have no value; None where all have one."""
+    """Which rows have no value; None if all have one."""
     if not count or array.null_count == 0 or not array.n_buffers or not array.buffers[0]:
         return None
     null: Array = _bits(array, 0, start, count) == 0
     return null
 
 
-def _decoded(schema: ArrowSchema, array: ArrowArray, offset: int, count: int, place: Place) -> Piece:
+def _decoded(schema: ArrowSchema, array: ArrowArray, offset: int, count: int, place: CellPlace) -> Piece:
     start, form = array.offset + offset, schema.format
     place.refuse_nulls(np.ones(count, bool) if form == b"n" else _nulls(array, start, count))
     if not schema.dictionary:
@@ -437,7 +464,7 @@ def _decoded(schema: ArrowSchema, array: ArrowArray, offset: int, count: int, pl
     return Coded(codes, _plain(form, values, values.offset, values.length, place))
 
 
-def _plain(form: bytes, array: ArrowArray, start: int, count: int, place: Place) -> Strings | Array:
+def _plain(form: bytes, array: ArrowArray, start: int, count: int, place: CellPlace) -> Strings | Array:
     if form in NUMBERS:
         return _values(array, 1, NUMBERS[form], start, count).copy()
     if form == b"b":
@@ -467,7 +494,7 @@ def _texts(array: ArrowArray, kind: Any, start: int, count: int) -> Strings:
 
 
 def _views(array: ArrowArray, start: int, count: int) -> Strings:
-    """Texts of up to 12 bytes stand in the view itself, longer ones in one of the buffers that follow."""
+    """Texts of up to 12 bytes are in the view itself, longer ones in one of the buffers that follow."""
     raw = _bytes(array, 1, 16 * count, 16 * start)
     views = raw.view(np.int32).reshape(-1, 4)
     lengths, which, begins = views[:, 0].astype(np.int64), views[:, 2], views[:, 3].astype(np.int64)
@@ -491,7 +518,7 @@ def _views(array: ArrowArray, start: int, count: int) -> Strings:
 
 
 def _decimals(form: bytes, array: ArrowArray, start: int, count: int) -> Array:
-    """Decimal numbers to the nearest double."""
+    """Decimal numbers as the nearest doubles."""
     _, scale, *bits = (int(part) for part in form[2:].split(b","))
     width = (bits[0] if bits else 128) // 8
     raw = _bytes(array, 1, width * count, width * start).tobytes()
@@ -500,12 +527,12 @@ def _decimals(form: bytes, array: ArrowArray, start: int, count: int) -> Array:
     return np.array([value / ten if scale >= 0 else float(value * ten) for value in whole], np.float64)
 
 
-# columns of texts as blocks of bytes: no text becomes a Python object, save where a chunk holds one too long to lay out;
-# the trick throughout is a matrix of cells, one row a text and as wide as the longest of a chunk, and a mask that cuts it
+# columns of texts as blocks of bytes: a text becomes a Python object only in a chunk that has one too long for a matrix.
+# The trick is a matrix with one row per text, as wide as the longest text of a chunk, and a mask that cuts it.
 
 
 def packed(lengths: Array, lay: Callable[[int, int, int], Array], one: Callable[[int], bytes]) -> Strings:
-    """Texts of these lengths: `lay(start, stop, width)` gives the cells of some, `one(i)` a single text."""
+    """Texts of these lengths: `lay(start, stop, width)` gives the matrix of some, `one(i)` a single text."""
     offsets = _offsets(lengths)
     block = np.empty(int(offsets[-1]), np.uint8)
     for start in range(0, len(lengths), CHUNK):
@@ -523,13 +550,13 @@ def packed(lengths: Array, lay: Callable[[int, int, int], Array], one: Callable[
 
 
 def cells(source: Array, starts: Offsets, width: int) -> Array:
-    """The `width` bytes at each start; what lies beyond the end of the source is 0."""
+    """The `width` bytes from each start; bytes beyond the end of the source are 0."""
     if not width or not len(starts):
         return np.zeros((len(starts), width), np.uint8)
     safe = len(source) - width
     if safe >= 0 and int(starts.max()) <= safe:
-        found: Array = np.lib.stride_tricks.sliding_window_view(source, width)[starts]
-        return found
+        slices: Array = np.lib.stride_tricks.sliding_window_view(source, width)[starts]
+        return slices
     base = max(safe, 0)
     tail = np.lib.stride_tricks.sliding_window_view(np.r_[source[base:], np.zeros(width, np.uint8)], width)
     answer = np.empty((len(starts), width), np.uint8)
@@ -550,8 +577,8 @@ def take(strings: Strings, rows: Array) -> Strings:
     )
 
 
-def joined(parts: list[Strings]) -> Strings:
-    """One column after the other."""
+def concatenate_strings(parts: list[Strings]) -> Strings:
+    """Join columns into one."""
     if len(parts) == 1:
         return parts[0]
     lengths = [np.diff(part.offsets) for part in parts]
@@ -596,7 +623,7 @@ def _digits(size: Array) -> Array:
 
 
 def changes(strings: Strings) -> Array:
-    """The rows whose text differs from the one above; the first does."""
+    """The rows whose text differs from the row above; the first row counts as different."""
     block, lengths = np.frombuffer(strings.block, np.uint8), np.diff(strings.offsets)
     differs = np.ones(len(strings), bool)
     differs[1:] = lengths[1:] != lengths[:-1]
@@ -612,15 +639,15 @@ def changes(strings: Strings) -> Array:
 
 
 def distinct(strings: Strings) -> tuple[Array, Array]:
-    """The row in which each distinct text first appears, in that order, and each row's number among them."""
+    """The first row of each distinct text, and the number of each row's text among them."""
     lengths = np.diff(strings.offsets)
     width = int(lengths.max(initial=0))
     if len(strings) < 10_000 or width > 64 or b"\0" in bytes(strings.block):
-        seen: dict[bytes, int] = {}
-        numbers = np.fromiter((seen.setdefault(text, len(seen)) for text in strings), np.int64, len(strings))
-        return _first(numbers, len(seen)), numbers
+        number_of: dict[bytes, int] = {}
+        numbers = np.fromiter((number_of.setdefault(text, len(number_of)) for text in strings), np.int64, len(strings))
+        return _first(numbers, len(number_of)), numbers
     block, codes = np.frombuffer(strings.block, np.uint8), np.zeros(len(strings), np.uint64)
-    for column in range(0, width, 8):  # eight bytes as one number, and the number of the distinct ones so far
+    for column in range(0, width, 8):  # eight bytes as one number, combined with the number of the texts so far
         part = np.zeros((len(strings), 8), np.uint8)
         for start in range(0, len(strings), CHUNK):
             rows = slice(start, start + CHUNK)
@@ -635,7 +662,7 @@ def distinct(strings: Strings) -> tuple[Array, Array]:
 
 
 def in_order(codes: Array, size: int) -> tuple[Array, Array]:
-    """Codes below `size`: where each that occurs first appears, in that order, and each row's number among them."""
+    """For codes below `size`: the first row of each code that occurs, in order, and each row's number among them."""
     first = _first(codes, size)
     used = np.flatnonzero(first < len(codes))
     used = used[np.argsort(first[used])]
@@ -646,7 +673,7 @@ def in_order(codes: Array, size: int) -> tuple[Array, Array]:
 
 def _first(codes: Array, size: int) -> Array:
     first = np.full(size, len(codes))
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment stays: the first appearance
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # assigned from the back, so the first appearance stays
     return first
 
 

@@ -1,4 +1,4 @@
-"""What a run cost to make: `RUN.stats.json` beside the run, written by `cranfield run`, read by whoever compares runs.
+"""What a run cost: `RUN.stats.json` next to the run, written by `cranfield run` and read by comparisons.
 
 The layout has a version; docs/run.md describes it. A field that was not measured is null or left out, never 0.
 """
@@ -10,7 +10,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 from cranfield.formats.streams import write_bytes
 
 VERSION = 1
@@ -19,7 +19,7 @@ ENDING = ".stats.json"
 
 @dataclass
 class RunStats:
-    """How a run came about: the system, its index, its queries, what it cost, and on what machine.
+    """How a run was made: the system, its index, its queries, the costs, and the machine.
 
     >>> RunStats("bm25", "bm25s", queries={"latency_ms": {"median": 1.5}}).latency("median")
     1.5
@@ -29,7 +29,7 @@ class RunStats:
     system: str
     collection: dict[str, Any] = field(default_factory=dict)  # name, documents, topics
     k: int = 1000
-    fields: list[str] = field(default_factory=list)  # of a topic, that were searched for
+    fields: list[str] = field(default_factory=list)  # of a topic that make up the query
     complete: bool = True
     topics: dict[str, Any] = field(default_factory=dict)  # asked, answered, empty, failed {topic: why}
     order: dict[str, Any] = field(default_factory=dict)  # by (score, list), tied_topics, rising_topics
@@ -48,7 +48,7 @@ class RunStats:
 
     @property
     def throughput(self) -> float | None:
-        """Queries answered a second."""
+        """Queries answered per second."""
         return _number(self.queries, "throughput_per_second")
 
     @property
@@ -63,7 +63,7 @@ def _number(values: dict[str, Any], name: str) -> float | None:
 
 
 def stats_path(run: str | os.PathLike[str]) -> str:
-    """Where a run's statistics lie.
+    """The path of a run's statistics.
 
     >>> stats_path("runs/bm25.run")
     'runs/bm25.run.stats.json'
@@ -72,7 +72,7 @@ def stats_path(run: str | os.PathLike[str]) -> str:
 
 
 def read_run_stats(run: str | os.PathLike[str]) -> RunStats | None:
-    """The statistics beside a run file; None if there are none."""
+    """The statistics next to a run file; None if there are none."""
     path = stats_path(run)
     if not os.path.exists(path):
         return None
@@ -91,6 +91,6 @@ def read_run_stats(run: str | os.PathLike[str]) -> RunStats | None:
 
 
 def write_run_stats(stats: RunStats, run: str | os.PathLike[str]) -> None:
-    """Write the statistics beside a run file, whole or not at all."""
+    """Write the statistics next to a run file, whole or not at all."""
     text = json.dumps(asdict(stats), indent=2, ensure_ascii=False, allow_nan=False)
     write_bytes(stats_path(run), [text.encode("utf-8", "surrogateescape"), b"\n"])

@@ -1,9 +1,9 @@
 """Bytes in, bytes out: files, standard input and output, compression, byte order marks.
 
-A plain file is memory-mapped and never copied. Compression is recognised by its first bytes on the way in and by the
-file's ending on the way out; what a few packed megabytes may unpack to has a limit. A file is written beside its target
-under another name and moved over it when it is whole, so that a full disk leaves the old file as it was. What a killed
-process left under such a name is removed when the same file is written again.
+A plain file is memory-mapped and never copied. Compression is recognised by the first bytes when reading and by the
+file's ending when writing; the unpacked size is limited. A file is written under a temporary name next to its target
+and renamed when it is complete, so that a full disk leaves the old file unchanged. Temporary files of killed
+processes are removed when the same file is written again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from cranfield.columns import legible
-from cranfield.errors import (
+from cranfield.base.errors import (
     BadLineError,
     ConventionError,
     CranfieldError,
@@ -31,16 +30,17 @@ from cranfield.errors import (
     MissingExtraError,
     TooLargeError,
 )
-from cranfield.hearing import tell_writing, tell_written
+from cranfield.base.notifications import tell_writing, tell_written
+from cranfield.base.text_layout import legible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cranfield.kernels.table import Buffer
+    from cranfield.base.kernels.table import Buffer
 
 
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bzip2"}
-NAMELESS = (".run", ".txt", ".res", ".trec")  # endings that say nothing about the system
+NAMELESS = (".run", ".txt", ".res", ".trec")  # endings that are not part of a run's name
 MAGIC = {
     b"\x1f\x8b\x08": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -54,23 +54,25 @@ MODULES = {
     "xz": "lzma",
     "bzip2": "bz2",
 }
-QUICKER = {"gzip": "isal.igzip"}  # for unpacking, where installed: the same bytes in about half of the time
+QUICKER = {"gzip": "isal.igzip"}  # for unpacking, if installed: about twice as fast
 LIMIT_NAME = "CRANFIELD_MAX_UNPACKED"
-LIMIT, LIMIT_RATIO = 512_000_000, 12  # a packed file may hold so many bytes, or so many times its own if that is more
-LINES = 8  # one line may have this part of it: 64 MB
-SMALL = 16_000_000  # bytes of a file that is read whole and is nobody's data: a plan, a prompt, a key
+# the limit of an unpacked file: bytes, or a multiple of its packed size if that is more
+LIMIT, LIMIT_RATIO = 512_000_000, 12
+LINES = 8  # the divisor for the limit of a single line: 64 MB
+SMALL = 16_000_000  # bytes of a small file that is not data: a plan, a prompt, a key
 DEVICE = 64_000_000  # bytes of a device, which may have no end
 UNITS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 PIECE = 1 << 24  # bytes unpacked in one go
 SLICE = 1 << 20  # packed bytes handed to zlib in one go
-BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # what follows BZh and a digit; an id may well start with BZh
+BLOCKS = (b"1AY&SY", b"\x17rE8P\x90")  # the bytes after BZh and a digit; an id may start with BZh too
 A_DAY = 86_400.0  # seconds
+BUFFER = 1 << 18  # bytes that are collected before they are written
 BOM = b"\xef\xbb\xbf"
 WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Opened(NamedTuple):
-    """The content of a file, the name to use in messages, and the name that a run read from it gets."""
+    """The content of a file, its name for messages, and the name of a run read from it."""
 
     buffer: Buffer
     where: str
@@ -79,7 +81,7 @@ class Opened(NamedTuple):
 
 
 def run_name(path: str | os.PathLike[str]) -> str:
-    """A run's name: its file name less folder, compression and `.run`/`.txt`/`.res`/`.trec`.
+    """A run's name: its file name without folder, compression and `.run`/`.txt`/`.res`/`.trec`.
 
     >>> run_name("runs/bm25.v2.run.gz")
     'bm25.v2'
@@ -94,7 +96,7 @@ def run_name(path: str | os.PathLike[str]) -> str:
 
 
 def plain_ending(path: str | os.PathLike[str]) -> str:
-    """The ending of a file's name, less that of its compression, in lower case.
+    """The ending of a file name without that of its compression, in lower case.
 
     >>> plain_ending("dev.JSONL.zst")
     '.jsonl'
@@ -104,7 +106,7 @@ def plain_ending(path: str | os.PathLike[str]) -> str:
 
 
 def is_source(value: Any) -> bool:
-    """Whether it is a file or its content: a path, `-`, something with `read`, bytes, or a file opened before."""
+    """Whether a value is a file or its content: a path, `-`, an object with `read`, bytes, or `Opened`."""
     return isinstance(value, (str, os.PathLike, bytes, bytearray, memoryview, Opened)) or (
         hasattr(value, "read") and not hasattr(value, "columns") and not hasattr(value, "__arrow_c_stream__")
     )
@@ -113,9 +115,9 @@ def is_source(value: Any) -> bool:
 def opened(
     source: Any, recode: Callable[[bytes, str], tuple[bytes, str]] | None = None, always: bool = False
 ) -> Opened:
-    """The content of a file, unpacked and past its byte order mark; UTF-16 is refused where nobody can recode it.
+    """The content of a file, unpacked and without byte order mark; UTF-16 is refused unless `recode` handles it.
 
-    `recode` makes UTF-8 of UTF-16 and names the encoding, or gives nothing; `always` asks it for any text.
+    `recode` turns UTF-16 into UTF-8 and names the encoding, or returns nothing; `always` applies it to any text.
     """
     buffer, where, name, encoding = _raw(source)
     if encoding:  # recoded before
@@ -132,7 +134,7 @@ def opened(
 
 
 def open_buffer(source: Any) -> Buffer:
-    """The content of a file, unpacked and otherwise as it is."""
+    """The content of a file, unpacked but otherwise unchanged."""
     buffer, where, *_ = _raw(source)
     buffer = _unpacked(buffer, where)
     _refuse_long_line(buffer, where)
@@ -140,21 +142,21 @@ def open_buffer(source: Any) -> Buffer:
 
 
 def data_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold something and are no comment, with their numbers."""
+    """The numbered lines that are neither blank nor comments."""
     for number, line in enumerate(bytes(buffer).splitlines(), start=1):
         if line.strip() and not line.startswith(b"#"):
             yield number, line
 
 
 def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The lines of a file one by one, unpacked on the way and past its byte order mark: a file of any size fits."""
+    """The lines of a file of any size, one by one, unpacked and without byte order mark."""
     where = os.fspath(path)
     try:
         raw = open(where, "rb")  # noqa: SIM115
     except OSError as error:
         raise DataError(f"{where}: {reason(error)}") from error
     with raw:
-        packing = packing_of(raw.peek(10)[:10])  # a pipe cannot be wound back
+        packing = packing_of(raw.peek(10)[:10])  # a pipe cannot be rewound
         with _unpacking(packing, where):
             file = raw if packing is None else _unpacker(packing).open(raw, "rb")
             short = packing is None and 0 < os.fstat(raw.fileno()).st_size <= most_unpacked() // LINES
@@ -167,7 +169,7 @@ def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 def _limited_lines(file: Any, where: str) -> Iterator[bytes]:
-    """The lines of a file: there may be any number of them, but one without an end is not kept."""
+    """The lines of a file; a line beyond the limit is an error, so that an endless line is not kept in memory."""
     limit = most_unpacked() // LINES
     number = 1
     while line := file.readline(limit + 1):
@@ -183,28 +185,25 @@ def _long_line(where: str, number: int, limit: int) -> BadLineError:
 
 
 def _refuse_long_line(buffer: Buffer, where: str) -> None:
-    """Stop at a line of text that is longer than any data: it would be copied several times before it is refused."""
+    """Raise BadLineError for a line of text beyond the limit, before it is copied."""
     limit, start = most_unpacked() // LINES, 0
     if len(buffer) <= limit or not hasattr(buffer, "rfind") or _needs_no_lines(bytes(buffer[:64])):
         return
     while len(buffer) - start > limit:
-        end = buffer.rfind(b"\n", start, start + limit)  # from the back: near the end of each stretch there is one
+        end = buffer.rfind(b"\n", start, start + limit)  # from the back: usually a line ends near the end of each block
         if end < 0:
-            raise _long_line(where, _lines_before(buffer, start) + 1, limit)
+            before = sum(bytes(buffer[at : min(at + PIECE, start)]).count(b"\n") for at in range(0, start, PIECE))
+            raise _long_line(where, before + 1, limit)
         start = end + 1
 
 
 def _needs_no_lines(head: bytes) -> bool:
-    """Whether a file may well be one long line: JSON, or no text at all."""
+    """Whether a file may be one long line: JSON, or no text at all."""
     return head.lstrip(b" \t\r\n" + BOM)[:1] in (b"{", b"[") or head.startswith(b"PAR1")
 
 
-def _lines_before(buffer: Any, end: int) -> int:
-    return sum(bytes(buffer[at : min(at + PIECE, end)]).count(b"\n") for at in range(0, end, PIECE))
-
-
 def read_small(file: Any, where: str) -> bytes:
-    """All of a file that is small if it is what it should be; DataError where it is not."""
+    """The content of a file that must be small; DataError if it is not."""
     content: bytes = file.read(SMALL + 1)
     if len(content) > SMALL:
         raise DataError(f"{where}: expected a file of at most {SMALL / 1e6:g} MB, found a larger one")
@@ -212,7 +211,7 @@ def read_small(file: Any, where: str) -> bytes:
 
 
 def read_stream(file: Any, where: str, number: int = 1) -> bytes:
-    """All that a pipe, a device or a file still holds; `number` is its first line. A device and a line of text must end."""
+    """The rest of a pipe, a device or a file; `number` is its first line. Endless devices and lines are errors."""
     limit, content, line = most_unpacked() // LINES, io.BytesIO(), 0
     lineless, device = False, stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
     while piece := file.read(SLICE):
@@ -229,7 +228,7 @@ def read_stream(file: Any, where: str, number: int = 1) -> bytes:
 
 
 def decoded(raw: bytes, encoding: str, path: str, number: int, advice: str = "") -> str:
-    """A line as text; one that is not in the encoding is refused, with advice where the encoding was not chosen."""
+    """A line as text; a line in another encoding is refused, with advice if the encoding was not given."""
     try:
         return raw.decode(encoding)
     except UnicodeDecodeError as error:
@@ -247,25 +246,25 @@ def json_rows(
     advice: str = "",
     source: Iterable[bytes] | None = None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file, each with the number of its line; empty lines are passed over.
+    """The JSON objects of a file with their line numbers; blank lines are skipped.
 
-    `source` has the lines of the file where somebody else reads them.
+    `source` has the lines if another function reads the file.
     """
     import json
 
     decoder = json.JSONDecoder()
-    decode, scan = decoder.decode, decoder.raw_decode  # the first looks for white space around, at twice the cost
+    decode, scan = decoder.decode, decoder.raw_decode  # `decode` also skips white space, at twice the cost
     for number, line in enumerate(lines(path) if source is None else source, 1):
         text = decoded(line, encoding, path, number, advice)
         try:
             row, end = scan(text) if text.startswith("{") else (decode(text), len(text))
             if end < len(text) - 1 and not text[end:].isspace():
-                decode(text)  # which says what is wrong
+                decode(text)  # raises the error that says what is wrong
         except ValueError as error:
             if not line.strip():
                 continue
-            shown = line.strip()[:60].decode(errors="replace")
-            raise BadLineError(path, number, f"expected {what}, found {shown!r} ({error})") from None
+            excerpt = line.strip()[:60].decode(errors="replace")
+            raise BadLineError(path, number, f"expected {what}, found {excerpt!r} ({error})") from None
         except RecursionError:
             raise BadLineError(path, number, f"expected {what}, found one nested too deeply") from None
         if type(row) is not dict:
@@ -274,7 +273,7 @@ def json_rows(
 
 
 def wide_encoding(head: bytes) -> str | None:
-    """utf-16-le or utf-16-be for a text that starts like this, with a mark or where every other byte is 0; else None."""
+    """utf-16-le or utf-16-be for a text with this start (a mark, or every other byte is 0); else None."""
     even, odd = head[: len(head) & ~1 : 2], head[1::2]
     if head.startswith(WIDE) and b"\0" in head:
         return "utf-16-le" if head.startswith(WIDE[0]) else "utf-16-be"
@@ -289,7 +288,7 @@ def _refuse_wide(head: bytes, where: str) -> None:
 
 
 def _raw(source: Any) -> Opened:
-    if isinstance(source, Opened):  # to be read once more, under its own name
+    if isinstance(source, Opened):  # opened before
         return source
     if isinstance(source, (bytes, bytearray, memoryview)):
         return Opened(source, "<bytes>", "run")
@@ -307,12 +306,12 @@ def _raw(source: Any) -> Opened:
 
 
 def is_url(text: Any) -> bool:
-    """Whether something that was given as a file or a system is a web address."""
+    """Whether a file or system argument is a web address."""
     return isinstance(text, str) and text.startswith(("http://", "https://"))
 
 
-def asked_by(url: str) -> str:
-    """How an endpoint is described and asked, as a command to paste."""
+def endpoint_advice(url: str) -> str:
+    """How to describe and query an endpoint, as a command to paste."""
     keys = f'url = "{url.partition("?")[0]}"', 'params = { q = "{query}", k = "{k}" }', 'hits = "hits"', 'id = "id"'
     lines = "".join(key + r"\n" for key in keys)
     return (
@@ -330,8 +329,8 @@ def _mapped(path: str | os.PathLike[str]) -> Buffer:
                 return read_stream(file, os.fspath(path))
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if status.st_size else b""
     except OSError as error:
-        told = asked_by(os.fspath(path)) if is_url(os.fspath(path)) else reason(error)
-        raise DataError(f"{os.fspath(path)}: {told}") from error
+        why = endpoint_advice(os.fspath(path)) if is_url(os.fspath(path)) else reason(error)
+        raise DataError(f"{os.fspath(path)}: {why}") from error
     except CranfieldError:
         raise
     except ValueError as error:  # a null character
@@ -339,25 +338,25 @@ def _mapped(path: str | os.PathLike[str]) -> Buffer:
 
 
 def _standard_input() -> bytes:
-    """All of it; a program may have been started without one."""
+    """All of standard input, which may be closed."""
     if sys.stdin is None:
         raise DataError("standard input is closed; give a file, or a pipe")
     try:
         return read_stream(sys.stdin.buffer, "<stdin>")
-    except io.UnsupportedOperation:  # no file: what a program put in its place
+    except io.UnsupportedOperation:  # not a file: a program replaced standard input
         return sys.stdin.buffer.read()
     except OSError as error:
         raise DataError(f"standard input cannot be read: {reason(error)}") from error
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused, to stand behind a colon."""
+    """Why the system refused, as the end of a sentence."""
     words = error.strerror or str(error)
     return words[:1].lower() + words[1:]
 
 
 def packing_of(head: bytes) -> str | None:
-    """How a file that starts like this is packed, if it is."""
+    """The compression of a file with this start; None if it is not compressed."""
     for magic, name in MAGIC.items():
         if head.startswith(magic) and (name != "bzip2" or head[4:10] in BLOCKS):
             return name
@@ -380,22 +379,20 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
 
 
 def _parts(packing: str, packed: memoryview, first: int | None = None) -> Iterator[bytes]:
-    """What is packed, piece by piece; the `first` may be large."""
+    """The unpacked content in pieces; the `first` may be large."""
     module = _unpacker(packing)
     if module.__name__ == "gzip":
         yield from _gunzipped(packed)
         return
     with module.open(io.BufferedReader(_Viewed(packed), SLICE), "rb") as file:
-        size = (
-            first or 8 * len(packed) + SLICE
-        )  # of most files that is all: to join pieces takes a third of the time again
+        size = first or 8 * len(packed) + SLICE  # most files need one piece: joining pieces takes a third longer
         while part := file.read(size):
             yield part
             size = PIECE
 
 
 def _gunzipped(packed: memoryview) -> Iterator[bytes]:
-    """The members of a gzip file by zlib itself: gzip.open takes a quarter longer, as it hands over 8 kB at a time."""
+    """The members of a gzip file, unpacked by zlib directly: gzip.open takes a quarter longer, with pieces of 8 kB."""
     from zlib import MAX_WBITS, decompressobj
 
     member: Any = None
@@ -431,25 +428,24 @@ class _Viewed(io.RawIOBase):
 
 
 def most_unpacked(packed: int = 0) -> int:
-    """How many bytes a file of so many packed ones may hold; the environment has the last word."""
-    said = os.environ.get(LIMIT_NAME, "").strip()
-    if not said:
+    """The limit for the unpacked size of a file with so many packed bytes; the environment variable overrides it."""
+    setting = os.environ.get(LIMIT_NAME, "").strip()
+    if not setting:
         return max(LIMIT, LIMIT_RATIO * packed)
-    number, unit = (said[:-1], UNITS[said[-1]]) if said[-1] in UNITS else (said, 1)
+    number, unit = (setting[:-1], UNITS[setting[-1]]) if setting[-1] in UNITS else (setting, 1)
     if not (number.isascii() and number.isdigit() and len(number) < 19) or int(number) == 0:
-        raise ConventionError(f"{LIMIT_NAME}: expected a number of bytes such as 2000000000 or 2G, found {said!r}")
+        raise ConventionError(f"{LIMIT_NAME}: expected a number of bytes such as 2000000000 or 2G, found {setting!r}")
     return int(number) * unit
 
 
 def _too_much(where: str, limit: int) -> DataError:
     size = f"{limit / 1e9:,.4g} GB" if limit >= 1e9 else f"{limit / 1e6:,.4g} MB"
-    return DataError(
-        f"{where}: it unpacks to more than {size}; if that is right, {LIMIT_NAME} (such as 8G) allows more"
-    )
+    allows = f"if that is right, {LIMIT_NAME} (such as 8G) allows more"
+    return DataError(f"{where}: it unpacks to more than {size}; {allows}")
 
 
 def refuse_larger(path: str, limit: int, where: str) -> None:
-    """Stop at a packed file that holds more than so many bytes; nothing of it is kept in memory."""
+    """Raise TooLargeError for a compressed file that unpacks to more than `limit` bytes; nothing is kept in memory."""
     buffer = _mapped(path)
     packing, room = packing_of(bytes(buffer[:10])), limit
     if packing is None:
@@ -462,7 +458,7 @@ def refuse_larger(path: str, limit: int, where: str) -> None:
 
 
 def salvaged(path: str) -> bytes:
-    """What can be unpacked of a damaged file; nothing of one that is not packed, or holds too much."""
+    """The part of a damaged compressed file that can be unpacked; empty if it is not compressed or too large."""
     with open(path, "rb") as raw:
         packing = packing_of(raw.peek(10)[:10])
         if packing not in MODULES:
@@ -475,14 +471,14 @@ def salvaged(path: str) -> bytes:
                     room -= len(part)
                     if room < 0:
                         return b""
-            except Exception:  # each codec has its own; what it says is known already
+            except Exception:  # each codec has its own error; the damage was reported before
                 pass
         return b"".join(parts)
 
 
 @contextmanager
 def _unpacking(packing: str | None, where: str) -> Iterator[None]:
-    """Say in words what a codec, or the system, stumbles over."""
+    """Turn errors of a codec or of the system into sentences."""
     if packing == "zip":
         raise FormatError(f"{where}: a zip archive; unpack it first")
     try:
@@ -491,7 +487,7 @@ def _unpacking(packing: str | None, where: str) -> Iterator[None]:
         raise DataError(f"{where}: {packing} stream ends early (truncated file?)") from error
     except (CranfieldError, MemoryError):
         raise
-    except Exception as error:  # each codec has its own: zlib.error, LZMAError, ZstdError, OSError, ValueError
+    except Exception as error:  # each codec has its own error: zlib.error, LZMAError, ZstdError, OSError, ValueError
         if packing is None and isinstance(error, OSError):
             raise DataError(f"{where}: {reason(error)}") from error
         if packing is None:
@@ -502,7 +498,7 @@ def _unpacking(packing: str | None, where: str) -> Iterator[None]:
 
 
 def _unpacker(packing: str) -> Any:
-    """The quickest module that unpacks."""
+    """The fastest module that unpacks this compression."""
     try:
         return importlib.import_module(QUICKER.get(packing, MODULES[packing]))
     except ImportError:
@@ -510,7 +506,7 @@ def _unpacker(packing: str) -> Any:
 
 
 def _codec(packing: str) -> Any:
-    """The module that packs and unpacks; each is loaded only when a file needs it."""
+    """The module for this compression; imported only when a file needs it."""
     try:
         return importlib.import_module(MODULES[packing])
     except ImportError as error:
@@ -528,11 +524,11 @@ def write_bytes(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
         return
     pending = _pending.get()
     with ExitStack() as own:
-        file = (own if pending is None else pending).enter_context(_replacing(os.fspath(path)))
+        file = (own if pending is None else pending).enter_context(_output_file(os.fspath(path)))
         with _packed(file, os.fspath(path)) as packed:
             for chunk in chunks:
                 packed.write(chunk)
-        with _refusing_to_write(os.fspath(path)):
+        with write_errors(os.fspath(path)):
             file.flush()
 
 
@@ -541,12 +537,12 @@ _pending: ContextVar[ExitStack | None] = ContextVar("pending", default=None)
 
 
 class _DiscardedError(Exception):
-    """Tells files that are not yet in their places to go away."""
+    """Signals pending files that they must be discarded."""
 
 
 @contextmanager
 def all_or_none() -> Iterator[None]:
-    """Put the files that are written within into their places at the end, and none of them after an error."""
+    """Rename all files written in this block at its end; after an error none of them."""
     with ExitStack() as files:
         token = _pending.set(files)
         try:
@@ -561,15 +557,16 @@ def all_or_none() -> Iterator[None]:
 
 
 @contextmanager
-def _refusing_to_write(path: str) -> Iterator[None]:
+def write_errors(path: str, refusal: type[CranfieldError] = DataError) -> Iterator[None]:
+    """Turn an error of the operating system into a sentence that names the path."""
     try:
         yield
     except OSError as error:
-        raise DataError(f"{path}: cannot be written: {reason(error)}") from error
+        raise refusal(f"{path}: cannot be written: {reason(error)}") from error
 
 
 def _for_eyes(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """What a terminal may show: it would take an escape in an id for an order."""
+    """Text for a terminal: escape sequences in ids are defused."""
     from codecs import getincrementaldecoder
 
     decoder = getincrementaldecoder("utf-8")("surrogateescape")
@@ -578,11 +575,11 @@ def _for_eyes(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_together(files: Mapping[str, bytes]) -> None:
-    """Write several files: all of them, or none where one cannot be opened or filled."""
+    """Write several files: all of them, or none if one cannot be opened or filled."""
     tell_writing()
     with ExitStack() as stack:
         for path, data in files.items():
-            file = stack.enter_context(_replacing(path))
+            file = stack.enter_context(_output_file(path))
             with _packed(file, path) as packed:
                 packed.write(data)
 
@@ -594,7 +591,7 @@ def _packed(file: Any, path: str) -> Iterator[Any]:
         yield file
         return
     codec = _codec(packing)
-    if packing == "gzip":  # no time and no name in it: the same rows give the same bytes
+    if packing == "gzip":  # without time and name, so that the same rows give the same bytes
         with codec.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
             yield packed
     else:
@@ -602,8 +599,49 @@ def _packed(file: Any, path: str) -> Iterator[Any]:
             yield packed
 
 
+@contextmanager
+def replacement(target: str, label: str = "", refusal: type[CranfieldError] = DataError) -> Iterator[str]:
+    """The path for a new version of a file or folder, which takes the place of `target` when the block ends.
+
+    All code of cranfield that replaces files does so here. After an error the new version is removed and `target` is as it
+    was. An error of the operating system becomes a `refusal` that calls the target by its `label`.
+    """
+    with write_errors(label or target, refusal), unfinished(target) as beside:
+        yield beside
+        os.replace(beside, target)
+
+
+@contextmanager
+def unfinished(target: str) -> Iterator[str]:
+    """A hidden path beside a file or folder, for its new version; removed at the end unless it was moved elsewhere."""
+    beside = name_beside(target)
+    try:
+        yield beside
+    finally:
+        if os.path.lexists(beside):
+            _remove(beside)
+
+
+@contextmanager
+def synced_file(path: str) -> Iterator[BinaryIO]:
+    """A new file to write to; its bytes are on disk when the block ends."""
+    with open(path, "xb", buffering=BUFFER) as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: str) -> None:
+    """Wait until the names in a folder are on disk as well."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def name_beside(target: str) -> str:
-    """A name for what is yet to become this file or folder; what killed processes left of it is removed first."""
+    """A hidden name for the new version of a file or folder; leftovers of killed processes are removed first."""
     folder, base = os.path.split(target)
     with suppress(OSError):  # a folder that cannot be listed says so when it is written to
         sweep(folder or ".", rf"\.{re.escape(base)}\.")
@@ -611,7 +649,10 @@ def name_beside(target: str) -> str:
 
 
 def own_mark() -> str:
-    """What the names of this process's unfinished files hold: its number, and a mark of the machine, as others share disks."""
+    """The part of a hidden name that tells its process: the process id and a hash of the machine's name.
+
+    Several machines may share a disk.
+    """
     import platform
     import zlib
 
@@ -619,9 +660,9 @@ def own_mark() -> str:
 
 
 def sweep(folder: str, before: str) -> None:
-    """Remove unfinished files and folders whose process is gone, or, of other machines, that are older than a day.
+    """Remove unfinished files and folders whose process has ended; those of other machines after a day.
 
-    `before` is a pattern of what stands before the process's number in their names.
+    `before` is a pattern for the part of their names before the process id.
     """
     left = re.compile(rf"{before}([0-9]{{1,10}})\.([0-9a-f]{{8}})[^.]*")
     for name in os.listdir(folder):
@@ -631,7 +672,7 @@ def sweep(folder: str, before: str) -> None:
 
 
 def _abandoned(path: str, pid: int, ours: bool) -> bool:
-    """Whether nobody works on it; where that cannot be told, somebody does."""
+    """Whether no process works on a file any more; False if that cannot be decided."""
     if not ours:
         try:
             return time.time() - os.stat(path).st_mtime > A_DAY
@@ -704,7 +745,7 @@ def _refuse_without(access: int, path: str) -> None:
 
 @contextmanager
 def _unwritable(path: str) -> Iterator[None]:
-    """Say of a path that it cannot be written, and why."""
+    """Raise DataError that says why a path cannot be written."""
     try:
         yield
     except OSError as error:
@@ -715,35 +756,23 @@ def _unwritable(path: str) -> Iterator[None]:
 
 
 @contextmanager
-def _replacing(path: str) -> Iterator[Any]:
+def _output_file(path: str) -> Iterator[BinaryIO]:
+    """A file to write to. A regular file is replaced at the end; a pipe or a device is written to directly."""
     target = os.path.realpath(path)  # a link stays a link
-    if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device is written to, never replaced
-        try:
-            with open(target, "wb") as file:
-                yield file
-        except OSError as error:
-            raise DataError(f"{path}: cannot be written: {reason(error)}") from error
-        return
-    beside = name_beside(target)
-    try:
-        with open(beside, "xb") as file:
+    if os.path.exists(target) and not os.path.isfile(target):
+        with write_errors(path), open(target, "wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+        return
+    with replacement(target, path) as beside:
+        with synced_file(beside) as file:
+            yield file
         if os.path.exists(target):
             os.chmod(beside, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(beside, target)
-        tell_written(path)
-    except BaseException as error:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        if isinstance(error, OSError):
-            raise DataError(f"{path}: cannot be written: {reason(error)}") from error
-        raise
+    tell_written(path)
 
 
 def files_in(paths: Iterable[str], ending: str, what: str) -> list[str]:
-    """Files, and those in folders that end so, in sorted order; a folder without any is an error that says what it lacks."""
+    """The files in `paths`; a folder stands for its files with this ending, sorted. A folder without any is an error."""
     files: list[str] = []
     for path in paths:
         if not os.path.isdir(path):
@@ -754,3 +783,36 @@ def files_in(paths: Iterable[str], ending: str, what: str) -> list[str]:
             raise DataError(f"{path}: no {what}; expected files that end in {ending}")
         files += inside
     return files
+
+
+PRIVATE = 0o600
+
+
+def read_secret(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file that only its owner may read; DataError if others can."""
+    where = os.fspath(path)
+    try:
+        with open(where, "rb") as file:
+            refuse_readable(where, os.fstat(file.fileno()))
+            return read_small(file, where)
+    except OSError as error:
+        raise DataError(f"{where}: {reason(error)}") from error
+
+
+def refuse_readable(path: str | os.PathLike[str], about: os.stat_result | None = None) -> None:
+    """Raise DataError if others than the owner can read or change a file that holds a key.
+
+    A file of root may be readable by its group, because that is how systems pass keys to services.
+    """
+    if os.name != "posix":
+        return
+    where = os.fspath(path)
+    try:
+        about = about or os.stat(where)
+    except OSError as error:
+        raise DataError(f"{where}: {reason(error)}") from error
+    handed = about.st_uid == 0 and os.geteuid() != 0
+    if stat.S_IMODE(about.st_mode) & (0o037 if handed else 0o077):
+        import shlex
+
+        raise DataError(f"{where}: others can read it; chmod 600 {shlex.quote(where)}")

@@ -1,1 +1,1 @@
-"""The base of both servers, the workbench and the service: where they listen, what a client may take up, what is refused."""
+"""The base of both servers, workbench and service: where they listen, limits of clients, requests that are refused."""

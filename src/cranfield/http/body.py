@@ -1,4 +1,4 @@
-"""What a client sends: a body of JSON or of JSON lines, as large, as slow and as deep as it may be."""
+"""Request bodies of JSON or JSON lines, with limits on size, time and nesting."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from cranfield.http.limits import Reserved
+    from cranfield.http.connections import Reserved
 
-STRANGER_BYTES = 64_000  # of a body from somebody who has not said who it is
+STRANGER_BYTES = 64_000  # of a body from a client that is not signed in
 STRANGER_SECONDS = 5.0
-DEEPEST = 50  # lists and objects within each other
+DEEPEST = 50  # maximum nesting of lists and objects
 JSON = ("application/json", "text/plain", "")  # navigator.sendBeacon sends text as text/plain
 LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 
@@ -27,7 +27,7 @@ LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 async def read_body(
     request: Request, largest: int, seconds: float, reserved: Reserved | None = None, advice: str = ""
 ) -> bytes:
-    """The bytes of a body; 413 where they are too many, 408 where they do not come; `reserved` counts them on the way."""
+    """The bytes of a body. The Refusal is 413 for too many bytes, 408 for a timeout; `reserved` accounts for the memory."""
     _refuse_large(announced(request) or 0, largest, advice)
     body = bytearray()
     with patience(seconds, f"the body did not come within {seconds:g} seconds"):
@@ -40,19 +40,19 @@ async def read_body(
 
 
 @contextmanager
-def patience(seconds: float, said: str) -> Iterator[None]:
-    """Wait so long for what a client sends, and no longer."""
+def patience(seconds: float, problem: str) -> Iterator[None]:
+    """Refuse the request with 408 if the block takes longer."""
     try:
         with anyio.fail_after(seconds):
             yield
     except TimeoutError:
-        raise Refusal(said, 408) from None
+        raise Refusal(problem, 408) from None
 
 
 def announced(request: Request) -> int | None:
-    """How large a body will be, where the request says so."""
-    said = request.headers.get("content-length", "")
-    return int(said) if said.isdecimal() and len(said) < 19 else None
+    """The size of the body in the Content-Length header; None without one."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isdecimal() and len(length) < 19 else None
 
 
 def _refuse_large(size: int, largest: int, advice: str) -> None:
@@ -61,7 +61,7 @@ def _refuse_large(size: int, largest: int, advice: str) -> None:
 
 
 def kind_of(request: Request) -> str:
-    """What a body is said to hold, json or lines; 415 where it is something else, packed, or not in UTF-8."""
+    """The type of a body by its headers, json or lines; 415 for other types, compressed bodies and other encodings."""
     kind, _, rest = request.headers.get("content-type", "").lower().partition(";")
     charset = rest.partition("charset=")[2].strip(" \"'").partition(";")[0]
     if charset not in ("", "utf-8", "utf8", "us-ascii"):
@@ -76,7 +76,7 @@ def kind_of(request: Request) -> str:
 
 
 def parsed(body: bytes, kind: str) -> Any:
-    """The value of JSON, or of lines a list of numbers of rows and their values; a Refusal names the row."""
+    """The value of a JSON body, or a list of (row number, value) of JSON lines; a Refusal names the row."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -105,7 +105,7 @@ DEEP = f"lists or objects nested more than {DEEPEST} deep"
 
 
 def is_deep(value: Any) -> bool:
-    """Whether lists and objects are nested deeper than anything here needs; what handles them may recurse."""
+    """Whether a value is nested too deep for code that handles it recursively."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEEPEST):
         if not level:

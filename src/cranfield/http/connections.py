@@ -1,41 +1,152 @@
-"""The connections of a server from accept to close, counted by address.
+"""The connections of a server from accept to close, and how much of it one client may use, counted by address.
 
-A connection counts from the moment it is accepted, before any TLS handshake, until its file descriptor is free. At the limit
-of an address, its oldest connection that is idle makes room for the new one: a kept one, or one that has not sent its headers.
-People share an address behind a router, and one of them could otherwise hold all of its connections. Where none is idle, the new
-one is refused, which costs next to nothing. At the limit of the server, the address that has most loses the connection that has
-waited longest for its client. What is being answered is never closed. When the process has no file descriptor left, one that is
-held in reserve accepts the connection and closes it, since `asyncio` would otherwise log a traceback for each; from then on fewer
-connections are allowed.
+A network of IPv6 counts as one address, since its owner has 2⁶⁴ of them.
+
+A connection counts from the moment it is accepted, before any TLS handshake, until its file descriptor is free. At the
+limit of an address, its oldest idle connection is closed for the new one. Idle means kept alive, or without complete
+headers. People share an address behind a router, and one of them could otherwise hold all of its connections. Where
+none is idle, the new one is refused, which costs next to nothing. At the limit of the server, the address with the most
+connections loses the one that has waited longest for its client. A connection that is being answered is never closed.
+When the process has no file descriptor left, one that is held in reserve accepts the connection and closes it, since
+`asyncio` would otherwise log a traceback for each; from then on fewer connections are allowed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import os
 import socket
 import time
-from contextlib import suppress
-from dataclasses import replace
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from cranfield.http.limits import Limits, descriptor_limit, network_of
+from cranfield.base.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
+
+
+MOST_CONNECTIONS = 4096
+MOST_PER_ADDRESS = 256
+RESERVE = 64  # file descriptors kept for other purposes than connections
+UNLIMITED = 1 << 20  # file descriptors, if the system has no limit
+MOST_HELD = 64_000_000  # bytes of bodies that are being read
+SHARE = 4  # one address may hold one part in so many
+
+
+@dataclass(frozen=True)
+class ClientLimits:
+    """The limits of one server; None is computed from the limit of file descriptors."""
+
+    connections: int | None = None
+    per_address: int | None = None
+    header_seconds: float = 10.0  # from the connection, or a request's first byte, to the end of its headers
+    body_seconds: float = 30.0  # for a whole body
+
+    def fitted(self, descriptors: int) -> ClientLimits:
+        """The limits with every None computed.
+
+        >>> ClientLimits().fitted(256)
+        ClientLimits(connections=192, per_address=96, header_seconds=10.0, body_seconds=30.0)
+        """
+        room = max(8, descriptors - max(RESERVE, descriptors // 4))
+        most = min(MOST_CONNECTIONS, room) if self.connections is None else self.connections
+        each = min(MOST_PER_ADDRESS, max(1, most // 2)) if self.per_address is None else self.per_address
+        return replace(self, connections=most, per_address=min(each, most))
+
+
+def descriptor_limit() -> int:
+    """The number of files and connections that this process may open."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return UNLIMITED
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return UNLIMITED if soft == resource.RLIM_INFINITY else min(soft, UNLIMITED)
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str) -> str:
+    """The address or network by which limits count.
+
+    >>> network_of("::ffff:10.0.0.1"), network_of("2001:db8::1")
+    ('10.0.0.1', '2001:db8::/64')
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address[:64]
+    if isinstance(parsed, ipaddress.IPv6Address):
+        mapped = parsed.ipv4_mapped
+        return str(mapped or ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
+
+
+class BodyMemory:
+    """The memory of bodies that are being read, limited in total and per address."""
+
+    def __init__(self, most: int = MOST_HELD) -> None:
+        self.most = most
+        self.held = 0
+        self._by_address: Counter[str] = Counter()
+
+    @contextmanager
+    def reading(self, address: str) -> Iterator[Reserved]:
+        """Account for one body until the block ends."""
+        reserved = Reserved(self, network_of(address))
+        try:
+            yield reserved
+        finally:
+            reserved.release()
+
+    def take(self, address: str, size: int) -> None:
+        """Count more bytes; UnavailableError if the address or all addresses together exceed the limit."""
+        if self.held + size > self.most or self._by_address[address] + size > self.most // SHARE:
+            raise UnavailableError(f"{self.held:,} bytes of other requests are being read already")
+        self.held += size
+        self._by_address[address] += size
+
+    def give_back(self, address: str, size: int) -> None:
+        """Count fewer bytes."""
+        self.held -= size
+        self._by_address[address] -= size
+        if self._by_address[address] <= 0:
+            del self._by_address[address]
+
+
+class Reserved:
+    """The memory of one body."""
+
+    def __init__(self, memory: BodyMemory, address: str) -> None:
+        self._memory, self._address, self._size = memory, address, 0
+
+    def take(self, size: int) -> None:
+        """Reserve more bytes."""
+        self._memory.take(self._address, size)
+        self._size += size
+
+    def release(self) -> None:
+        """Give all bytes back."""
+        self._memory.give_back(self._address, self._size)
+        self._size = 0
+
 
 QUEUE = 1024  # connections that the system holds until they are accepted
-AT_ONCE = 16  # connections accepted before other work has its turn
+AT_ONCE = 16  # connections accepted before other work continues
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 PAUSE = 0.005  # seconds, where not even the reserve is left: the socket stays readable and would be asked without end
 GRACE = 0.2  # seconds in which a new connection may send its headers before it counts as idle
-RECENT = 60.0  # seconds for which a shortage is reported
+RECENT = 60.0  # seconds for which a past shortage is reported
 RESERVE_LEFT = 0.02  # part of the file descriptors below which a shortage is reported
 
 
 def plain_answer(status: str, text: str) -> bytes:
-    """A whole answer that ends the connection, for what no application sees."""
+    """A complete HTTP response that ends the connection, for requests that reach no application."""
     head = "Connection: close\r\nRetry-After: 1\r\nContent-Type: text/plain; charset=utf-8"
     return f"HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()
 
@@ -44,15 +155,15 @@ BUSY = plain_answer("503 Service Unavailable", "too many connections at once")
 
 
 class Connection:
-    """One open connection: whose it is, and whether the server waits for its client."""
+    """One open connection: its address, and whether the server waits for the client."""
 
     def __init__(self, accepted: socket.socket, address: str, since: float) -> None:
         self.socket, self.address = accepted, address
-        self.since = since  # when the server began to wait
+        self.since = since  # the time at which the server began to wait
         self.waits = True
         self.reads_body = False
-        self.served = False  # whether it has had an answer
-        self.end: Callable[[], None] = self._shut_down  # until there is a protocol to do it
+        self.served = False  # whether a request was answered
+        self.end: Callable[[], None] = self._shut_down  # until a protocol replaces it
         self._timer: asyncio.TimerHandle | None = None
 
     def wait(self, *, for_body: bool = False) -> None:
@@ -64,12 +175,12 @@ class Connection:
         self.waits = self.reads_body = False
 
     def end_after(self, seconds: float) -> None:
-        """End it when the time is over, unless `go_on` is called before; a time that runs already stays."""
+        """Close the connection after some seconds unless `go_on` is called; a running timer stays."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, lambda: self.end())
 
     def go_on(self) -> None:
-        """Stop the clock."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -80,22 +191,22 @@ class Connection:
 
 
 class Connections:
-    """All open connections, and how many were refused."""
+    """All open connections, and the number of refused ones."""
 
-    def __init__(self, limits: Limits, unlimited: Container[str] = ()) -> None:
+    def __init__(self, limits: ClientLimits, unlimited: Container[str] = ()) -> None:
         self.limits = limits.fitted(descriptor_limit())
         self.unlimited = unlimited  # addresses of proxies, behind which there are many clients
         self.refused = 0
         self._exhausted_at: float | None = None
         self._open: dict[int, Connection] = {}
         self._by_address: dict[str, dict[Connection, None]] = {}
-        self._counted = 0  # those that are not being closed
+        self._open_count = 0  # without those that are being closed
 
     def __len__(self) -> int:
         return len(self._open)
 
     def admit(self, accepted: socket.socket, address: str) -> bool:
-        """Count a new connection, if need be in the place of another; False where there is no room."""
+        """Count a new connection, which may close an idle one; False if there is no room."""
         where = network_of(address)
         if not self._room(where, address in self.unlimited):
             self.refused += 1
@@ -103,7 +214,7 @@ class Connections:
         connection = Connection(accepted, where, time.monotonic())
         self._open[accepted.fileno()] = connection
         self._by_address.setdefault(where, {})[connection] = None
-        self._counted += 1
+        self._open_count += 1
         connection.end_after(self.limits.header_seconds)
         return True
 
@@ -112,25 +223,25 @@ class Connections:
         return self._open.get(descriptor)
 
     def release(self, descriptor: int) -> None:
-        """Count a connection no longer."""
+        """Stop counting a connection."""
         connection = self._open.pop(descriptor, None)
         if connection is not None:
             connection.go_on()
             self._forget(connection)
 
     def note_exhausted(self) -> None:
-        """A connection came when the process had no file descriptor left: allow fewer from now on."""
+        """Lower the limits after the process ran out of file descriptors."""
         self._exhausted_at = time.monotonic()
-        fewer = min(self.limits.connections or 1, max(1, self._counted * 3 // 4))
+        fewer = min(self.limits.connections or 1, max(1, self._open_count * 3 // 4))
         each = min(self.limits.per_address or 1, max(1, fewer // 2))
         self.limits = replace(self.limits, connections=fewer, per_address=each)
         for _ in range(AT_ONCE):
             heaviest = max(self._by_address.values(), key=len, default={})
-            if self._counted < fewer or not self._replace(heaviest):
+            if self._open_count < fewer or not self._replace(heaviest):
                 break
 
     def shortage(self) -> str | None:
-        """What to report if file descriptors ran out lately, or nearly have."""
+        """A sentence if file descriptors ran out lately or are nearly used up, else None."""
         most = descriptor_limit()
         if self._exhausted_at is not None and time.monotonic() - self._exhausted_at < RECENT:
             return f"file descriptors ran out within the last minute; the limit is {most:,} (ulimit -n)"
@@ -140,18 +251,18 @@ class Connections:
         return f"{used:,} of {most:,} file descriptors are open (ulimit -n)"
 
     def _room(self, where: str, unlimited: bool) -> bool:
-        """Whether there is room for one more of an address, after closing another connection if need be."""
+        """Whether an address may have one more connection; closes an idle connection if necessary."""
         own = self._by_address.get(where, {})
         if not unlimited and len(own) >= (self.limits.per_address or 0):
             before = time.monotonic() - GRACE
             return self._replace([each for each in own if not each.reads_body and (each.served or each.since < before)])
-        if self._counted < (self.limits.connections or 0):
+        if self._open_count < (self.limits.connections or 0):
             return True
         heaviest = max(self._by_address.values(), key=len)
         return len(heaviest) > len(own) and self._replace(heaviest)
 
     def _replace(self, some: Iterable[Connection]) -> bool:
-        """Close the one of these connections that has waited longest for its client; False where all are answered."""
+        """Close the connection that has waited longest for its client; False if the server is answering all of them."""
         waiting = [each for each in some if each.waits]
         if not waiting:
             return False
@@ -165,13 +276,13 @@ class Connections:
         own = self._by_address.get(connection.address, {})
         if connection in own:
             del own[connection]
-            self._counted -= 1
+            self._open_count -= 1
         if not own:
             self._by_address.pop(connection.address, None)
 
 
 def open_descriptors() -> int | None:
-    """How many file descriptors this process has open; None where the system does not say."""
+    """The number of open file descriptors of this process; None if the system does not tell."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError as error:
@@ -179,7 +290,7 @@ def open_descriptors() -> int | None:
 
 
 class _Accepted(socket.socket):
-    """A connection that says when its file descriptor is free."""
+    """A socket that reports when its file descriptor is free."""
 
     connections: Connections
 
@@ -189,21 +300,23 @@ class _Accepted(socket.socket):
 
 
 class Listener(socket.socket):
-    """A socket that accepts within limits."""
+    """A listening socket that enforces the limits of connections."""
 
     def __init__(self, family: int, connections: Connections) -> None:
-        super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # by which asyncio knows to send at once
+        super().__init__(
+            family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+        )  # asyncio disables Nagle's algorithm for this protocol number
         self.connections = connections
         self.encrypted = False
         self._reserve: int | None = None
         self._refill()
 
     def listen(self, backlog: int = QUEUE, /) -> None:
-        """Listen with the longest queue, whatever a server thinks."""
+        """Listen with the longest queue, whatever the server requests."""
         super().listen(max(QUEUE, backlog))
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection within the limits; BlockingIOError where there is none."""
+        """The next connection within the limits; BlockingIOError if there is none."""
         for _ in range(AT_ONCE):
             try:
                 plain, address = super().accept()
@@ -226,14 +339,14 @@ class Listener(socket.socket):
         raise BlockingIOError
 
     def close(self) -> None:
-        """Close it and its reserve."""
+        """Close the socket and the reserved descriptor."""
         if self._reserve is not None:
             os.close(self._reserve)
             self._reserve = None
         super().close()
 
     def _dropped_one(self) -> bool:
-        """Accept a connection with the descriptor in reserve, and close it; False where none waits."""
+        """Accept a connection with the reserved descriptor and close it; False if none is waiting."""
         if self._reserve is None:
             time.sleep(PAUSE)
             self._refill()

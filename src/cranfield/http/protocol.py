@@ -1,4 +1,4 @@
-"""HTTP/1.1 as uvicorn speaks it, with a time for headers, for what follows an answer, and for a client that does not read."""
+"""uvicorn's HTTP/1.1 with timeouts for headers, for the rest of an unwanted body, and for clients that do not read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from cranfield.http.connections import Connection, Connections, plain_answer
 if TYPE_CHECKING:
     import asyncio
 
-LINGER = (
-    2.0  # seconds in which the rest of a body that nobody wants is thrown away, so that the client reads the answer
-)
+LINGER = 2.0  # seconds in which the rest of an unwanted body is discarded, so that the client reads the response
 PARTING = 1.0  # seconds for the last bytes to leave
 LATE = plain_answer("408 Request Timeout", "the headers did not come in time")
 
@@ -28,10 +26,10 @@ class LimitedProtocol(H11Protocol):
         self._connection: Connection | None = None
         self._parting: asyncio.TimerHandle | None = None
         self._stuck: asyncio.TimerHandle | None = None
-        self._lingers = False  # whether the rest of an unwanted body is thrown away
+        self._lingers = False  # whether the rest of an unwanted body is being discarded
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The handshake, if any, is done."""
+        """The connection is open, after a TLS handshake if there is one."""
         super().connection_made(transport)
         opened = transport.get_extra_info("socket")
         self._connection = None if opened is None else self._connections.of(opened.fileno())
@@ -39,7 +37,7 @@ class LimitedProtocol(H11Protocol):
             self._connection.end = self._end
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """The connection is closed."""
         for timer in (self._parting, self._stuck):
             if timer is not None:
                 timer.cancel()
@@ -49,12 +47,12 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request."""
+        """A part of a request arrived."""
         super().data_received(data)
         self._look(begun=True)
 
     def on_response_complete(self) -> None:
-        """The answer is on its way."""
+        """The response was sent."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._part()
@@ -64,18 +62,18 @@ class LimitedProtocol(H11Protocol):
         self._look(begun=False)
 
     def send_400_response(self, msg: str) -> None:
-        """What came is not HTTP. A request has one answer: this one, or the one that was sent before its body, such as 401."""
+        """Answer bytes that are not HTTP, unless the request was already answered before its body came, such as with 401."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
             self.transport.close()
-        if self.cycle is not None:  # whose application would answer a second time, and log a traceback
+        if self.cycle is not None:  # whose application would answer again and log a traceback
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self._part()
 
     def pause_writing(self) -> None:
-        """The client does not read."""
+        """The client does not read; start a timer."""
         super().pause_writing()
         if self._stuck is None:
             self._stuck = self.loop.call_later(self._connections.limits.body_seconds, self.transport.abort)
@@ -88,7 +86,7 @@ class LimitedProtocol(H11Protocol):
         super().resume_writing()
 
     def _look(self, begun: bool) -> None:
-        """Note for whom the connection waits, and set the clock that fits."""
+        """Note which side the connection waits for, and start the matching timer."""
         connection = self._connection
         if connection is None or self.transport.is_closing():
             return
@@ -116,7 +114,7 @@ class LimitedProtocol(H11Protocol):
             connection.answer()
 
     def _end(self) -> None:
-        """Close a connection whose client is late, or which makes room for another."""
+        """Close a connection after a timeout or to make room for another."""
         if self.transport.is_closing():
             return
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
@@ -125,6 +123,6 @@ class LimitedProtocol(H11Protocol):
         self._part()
 
     def _part(self) -> None:
-        """Wait for the last bytes to leave, but not without end."""
+        """Wait a limited time for the last bytes to leave."""
         if self._parting is None:
             self._parting = self.loop.call_later(PARTING, self.transport.abort)

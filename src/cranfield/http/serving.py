@@ -12,37 +12,36 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.formats.secrets import refuse_readable
-from cranfield.http.connections import AT_ONCE, Connections, Listener
-from cranfield.http.limits import Limits, network_of
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.formats.streams import refuse_readable
+from cranfield.http.connections import AT_ONCE, ClientLimits, Connections, Listener, network_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 EVERYWHERE = {"0.0.0.0", "::"}
-KEEP_ALIVE = 75  # seconds; browsers of assessors who read for a while keep their connection
+KEEP_ALIVE = 75  # seconds; the browser of an assessor who reads a document keeps its connection
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How something is served: where, to whom, and over what."""
+class ServerSettings:
+    """The settings of a server: address, port, accounts, TLS, proxy, host names."""
 
     host: str = "127.0.0.1"
     port: int = 8765
-    accounts: bool = False  # demanded, rather than the key of the printed link
+    accounts: bool = False  # whether accounts are required; without them the key in the printed link is enough
     tls: bool = False  # whether the browser sees https
-    proxy: str = ""  # the address whose forwarded addresses are believed
-    names: tuple[str, ...] = ()  # further hosts that browsers may call it by
+    proxy: str = ""  # the proxy whose forwarded client addresses are trusted
+    names: tuple[str, ...] = ()  # further host names of the server
 
     @property
     def scheme(self) -> str:
-        """Of the address in the browser."""
+        """http or https, as the browser sees it."""
         return "https" if self.tls else "http"
 
     @cached_property
     def hosts(self) -> frozenset[str]:
-        """What may stand in Host: as named, with and without the port."""
+        """The allowed values of the Host header, with and without the port."""
         own = {self.host, *self.names, *(("127.0.0.1", "localhost") if self.local else ())} - EVERYWHERE
         bracketed = {f"[{name}]" if ":" in name and not name.startswith("[") else name for name in own}
         with_port = {f"{name}:{self.port}" for name in bracketed}
@@ -61,7 +60,7 @@ class Manner:
 
     @property
     def url(self) -> str:
-        """Where people find it."""
+        """The address for people."""
         name = self.names[0] if self.names else self.host
         name = f"[{name}]" if ":" in name and not name.startswith("[") and name.count(":") > 1 else name
         bare = self.proxy or ":" in name.rpartition("]")[2] or self.port == (443 if self.tls else 80)
@@ -69,14 +68,14 @@ class Manner:
 
     @property
     def cookie(self) -> str:
-        """What the session's cookie is called: cookies know no port, so its name says it."""
+        """The name of the session cookie. It contains the port, because cookies ignore ports."""
         return f"{'__Host-' if self.tls else ''}cranfield-{self.port}"
 
 
 def checked(
-    manner: Manner, certificate: str | None, key: str | None, insecure: bool, sent: str = "passwords and labels"
-) -> Manner:
-    """How to serve, or a refusal of what would not be safe; `sent` is what others could read."""
+    manner: ServerSettings, certificate: str | None, key: str | None, insecure: bool, sent: str = "passwords and labels"
+) -> ServerSettings:
+    """The settings, completed; ConventionError if they are unsafe. `sent` names the data that others could read."""
     if (certificate is None) != (key is None):
         raise ConventionError("--tls-cert and --tls-key belong together")
     for path in filter(None, (certificate, key)):
@@ -101,13 +100,13 @@ def checked(
 def _refuse_certificate(certificate: str, key: str | None) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
-    except (OSError, ValueError):  # a wrong password for a key with one too
-        wanted = "expected a certificate in PEM and its key, which has no password"
-        raise ConventionError(f"{certificate}, {key}: {wanted}") from None
+    except (OSError, ValueError):  # also a missing password of the key
+        problem = "expected a certificate in PEM and its key, which has no password"
+        raise ConventionError(f"{certificate}, {key}: {problem}") from None
 
 
-def _behind(manner: Manner) -> Manner:
-    """How to serve through a proxy, which other machines reach wherever this listens."""
+def _behind(manner: ServerSettings) -> ServerSettings:
+    """The settings behind a proxy, which makes the server reachable from other machines."""
     for address in manner.proxy.split(","):
         try:
             ipaddress.ip_network(address.strip())
@@ -118,28 +117,28 @@ def _behind(manner: Manner) -> Manner:
     return replace(manner, accounts=True, tls=True)
 
 
-def bound(manner: Manner, limits: Limits | None = None) -> tuple[Listener, Manner]:
-    """A socket at the address that accepts within limits, and the port it has."""
+def bound(manner: ServerSettings, limits: ClientLimits | None = None) -> tuple[Listener, ServerSettings]:
+    """A listening socket with limits, and the settings with its actual port."""
     proxies = _Addresses(manner.proxy)
     opened = Listener(
-        socket.AF_INET6 if ":" in manner.host else socket.AF_INET, Connections(limits or Limits(), proxies)
+        socket.AF_INET6 if ":" in manner.host else socket.AF_INET, Connections(limits or ClientLimits(), proxies)
     )
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((manner.host, manner.port))
     except OSError as error:
         opened.close()
-        told = (error.strerror or str(error)).lower()
+        reason = (error.strerror or str(error)).lower()
         raise DataError(
-            f"cannot listen at {manner.host} port {manner.port}: {told}; choose another --port, 0 takes a free one"
+            f"cannot listen at {manner.host} port {manner.port}: {reason}; choose another --port, 0 takes a free one"
         ) from None
     return opened, replace(manner, port=opened.getsockname()[1])
 
 
 def server(
-    application: Any, manner: Manner, listener: Listener, certificate: str | None = None, key: str | None = None
+    application: Any, manner: ServerSettings, listener: Listener, certificate: str | None = None, key: str | None = None
 ) -> Any:
-    """A server of uvicorn's within the limits of its listener; run it with `sockets=[listener]`.
+    """A uvicorn server with the limits of its listener; run it with `sockets=[listener]`.
 
     Its parser h11 takes 64 KB of headers; other parsers promise no such limit.
     """
@@ -154,12 +153,12 @@ def server(
     return uvicorn.Server(
         uvicorn.Config(
             application,
-            loop="asyncio",  # others accept connections without asking the listener
+            loop="asyncio",  # other loops accept connections without the listener
             http=partial(LimitedProtocol, connections=connections),  # type: ignore[arg-type]
             ws="none",
             backlog=AT_ONCE,
-            log_level="error",  # a line for each request that is not HTTP would let a stranger fill the disk
-            access_log=False,  # addresses of links hold keys
+            log_level="error",  # one line per malformed request would let strangers fill the disk
+            access_log=False,  # URLs of links contain keys
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=5,
@@ -179,10 +178,10 @@ class _Addresses:
 
     def __contains__(self, address: object) -> bool:
         try:
-            known = ipaddress.ip_address(str(address))
+            parsed = ipaddress.ip_address(str(address))
         except ValueError:
             return False
-        return any(known in network for network in self._networks)
+        return any(parsed in network for network in self._networks)
 
 
 class PerAddress:
@@ -193,7 +192,7 @@ class PerAddress:
         self._under_way: Counter[str] = Counter()
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -210,9 +209,9 @@ class PerAddress:
                 del self._under_way[address]
 
 
-async def _refuse(send: Callable[..., Any], said: str) -> None:
-    """Answer 503 without an application."""
-    body = json.dumps({"error": said, "advice": "Send the same again after the seconds in Retry-After."}).encode()
+async def _refuse(send: Callable[..., Any], problem: str) -> None:
+    """Send a 503 response without calling the application."""
+    body = json.dumps({"error": problem, "advice": "Send the same again after the seconds in Retry-After."}).encode()
     headers = {
         b"content-type": b"application/json; charset=utf-8",
         b"content-length": str(len(body)).encode(),

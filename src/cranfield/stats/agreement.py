@@ -1,10 +1,11 @@
-"""How far raters agree: coefficients by name, with intervals over clusters or items, and why one may not exist.
+"""Inter-annotator agreement: coefficients by name, with intervals over clusters or items, and why one may not exist.
 
-One class is one coefficient. It sees items only through their patterns, the distinct ways in which items were labelled,
-and how many items have each. The items without those of a cluster are a row of such numbers, and so is a resample of items;
-one call computes a coefficient for all rows. So intervals cost about as much for a hundred thousand items as for a hundred.
+One class is one coefficient. It reads only patterns (the distinct ways in which items were labelled) and the number of
+items of each pattern. All items but those of a cluster are one row of such numbers, and so is a resample of items; one
+call computes a coefficient for all rows. So intervals cost about as much for a hundred thousand items as for a hundred.
 
-What cannot be computed (one rater, no item with two labels, one label only) is NaN with a reason in words.
+A coefficient that cannot be computed (one rater, no item with two labels, one label only) is NaN, with a reason in
+words.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.parameters import Choice, Parameter, refuse_below, shown
-from cranfield.stats.clustered import jackknife
-from cranfield.stats.labels import Labels, Scale, base_rates, coincidences, confusion, encode, two_columns
-from cranfield.stats.method import Method
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import Choice, Parameter, number_text, refuse_below
+from cranfield.base.registry import Registry
+from cranfield.stats.jackknife import jackknife
+from cranfield.stats.method import StatisticalMethod
+from cranfield.stats.ratings import Labels, Scale, base_rates, coincidences, confusion, encode, two_columns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COEFFICIENTS",
     "Agreement",
-    "Coefficient",
+    "AgreementCoefficient",
     "Labels",
     "Scale",
     "against_the_rest",
@@ -49,23 +51,24 @@ __all__ = [
 ]
 
 RESAMPLES = 1_000
-FEW_ITEMS = 50  # below so many, intervals hold less often than they say, over few clusters too
-MANY_PATTERNS = 2_000  # with more, an interval's acceleration is nil, and leaving out each in turn costly
+FEW_ITEMS = 50  # with fewer items, intervals cover less often than their level, also over few clusters
+MANY_PATTERNS = 2_000  # with more patterns the acceleration is nearly 0, and the jackknife is costly
 BLOCK = 2**22  # numbers of a block of resamples: 32 MB
-NEAR = 1e-12  # what is no further from 1 or 0 is rounding
+NEAR = 1e-12  # smaller differences from 1 or 0 are rounding
 
 
 @dataclass(frozen=True)
 class Patterns:
     """The distinct ways in which items were labelled, one row each: how often each label was given.
 
-    Where two sides are told apart, `counts` are the shares of labels on one side and `other` those on the other.
+    If labels come from two sides (such as a person and all others), `counts` are the shares of labels on one side and
+    `other` those on the other.
     """
 
     times: Floats  # how many items have it
     counts: Floats
     other: Floats | None = None
-    of_item: Ints | None = None  # the row of each item; -1 where the coefficient does not look at the item
+    of_item: Ints | None = None  # the row of each item; -1 if the coefficient ignores the item
 
     @property
     def sizes(self) -> Floats:
@@ -79,26 +82,26 @@ class Patterns:
         return round(float(one if self.other is None else one + self.times @ self.other.sum(axis=1)))
 
     @classmethod
-    def of_rows(cls, rows: Ints, seen: Bools | None = None) -> Patterns:
-        """From one row of counts for each item, or for each of the items in `seen`."""
+    def of_rows(cls, rows: Ints, labelled: Bools | None = None) -> Patterns:
+        """Patterns from one row of counts per item, or per `labelled` item."""
         first, times, code = _distinct(rows)
-        return cls(times, rows[first].astype(np.float64), None, _of_item(code, seen))
+        return cls(times, rows[first].astype(np.float64), None, _of_item(code, labelled))
 
     @classmethod
-    def of_sides(cls, one: Floats, other: Floats, seen: Bools | None = None) -> Patterns:
-        """From the shares of labels on one side and on the other, one row for each item, or for each of those in `seen`."""
+    def of_sides(cls, one: Floats, other: Floats, labelled: Bools | None = None) -> Patterns:
+        """Patterns from the shares of labels on one side and on the other: one row per item, or per `labelled` item."""
         first, times, code = _distinct(np.hstack([one, other]))
-        return cls(times, one[first], other[first], _of_item(code, seen))
+        return cls(times, one[first], other[first], _of_item(code, labelled))
 
     def without_each(self, cluster: Ints, number: int) -> Iterator[Floats]:
-        """How many items of each pattern there are without those of each cluster, one row each, in blocks of rows.
+        """The number of items per pattern without those of each cluster, one row per cluster, in blocks of rows.
 
         `cluster` has the code of each item's cluster, from 0 to below `number`.
         """
         assert self.of_item is not None
-        seen, kinds = self.of_item >= 0, len(self.times)
-        order = np.argsort(cluster[seen], kind="stable")
-        codes, pattern = cluster[seen][order], self.of_item[seen][order]
+        labelled, kinds = self.of_item >= 0, len(self.times)
+        order = np.argsort(cluster[labelled], kind="stable")
+        codes, pattern = cluster[labelled][order], self.of_item[labelled][order]
         block = max(1, BLOCK // kinds)
         for start in range(0, number, block):
             rows = min(block, number - start)
@@ -107,7 +110,7 @@ class Patterns:
             yield self.times - np.bincount(cell, minlength=rows * kinds).reshape(rows, kinds)
 
     def resamples(self, number: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """How many items of each pattern a resample holds, one row each, in blocks of rows."""
+        """The number of items per pattern in each resample, one row per resample, in blocks of rows."""
         items, kinds = int(self.times.sum()), len(self.times)
         few = kinds * 8 < items  # a binomial draw costs about eight of whole numbers
         block = max(1, BLOCK // (kinds if few else items))
@@ -117,21 +120,21 @@ class Patterns:
             if pattern is None:
                 yield rng.multinomial(items, self.times / items, rows).astype(np.float64)
             else:
-                drawn = pattern[rng.integers(0, items, (rows, items))] + kinds * np.arange(rows)[:, None]
-                yield np.bincount(drawn.ravel(), minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
+                cells = pattern[rng.integers(0, items, (rows, items))] + kinds * np.arange(rows)[:, None]
+                yield np.bincount(cells.ravel(), minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
 
 
-def _of_item(code: Ints, seen: Bools | None) -> Ints:
-    """The pattern of each item, from those of the items that were seen."""
-    if seen is None:
+def _of_item(code: Ints, labelled: Bools | None) -> Ints:
+    """The pattern of each item; -1 for items that are not labelled."""
+    if labelled is None:
         return code
-    answer = np.full(len(seen), -1)
-    answer[seen] = code
+    answer = np.full(len(labelled), -1)
+    answer[labelled] = code
     return answer
 
 
 def _distinct(rows: Any) -> tuple[Ints, Floats, Ints]:
-    """Where each distinct row first stands, how often it does, and which of them each row is."""
+    """The first position of each distinct row, its count, and the number of the distinct row of each row."""
     _, codes = np.unique(rows, return_inverse=True)  # NumPy sorts numbers far faster than rows
     codes = codes.reshape(rows.shape)
     base = int(codes.max(initial=0)) + 1
@@ -145,7 +148,7 @@ def _distinct(rows: Any) -> tuple[Ints, Floats, Ints]:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What a coefficient says of some labels, and how sure that is."""
+    """The value of a coefficient with its interval."""
 
     coefficient: str
     """As one would type it."""
@@ -181,22 +184,22 @@ class Agreement:
         return not self.reason
 
 
-class Figures(NamedTuple):
-    """One entry for each resample: the coefficient, what was observed, and what chance would give."""
+class CoefficientValues(NamedTuple):
+    """One entry per resample: the coefficient, the observed agreement and the agreement expected by chance."""
 
     value: Floats
     observed: Floats
     expected: Floats
 
 
-def over_chance(observed: Floats, expected: Floats) -> Figures:
-    """Of what chance leaves open, the share that is agreed on; NaN where chance alone agrees on everything."""
+def over_chance(observed: Floats, expected: Floats) -> CoefficientValues:
+    """(observed − expected) / (1 − expected); NaN if the expected agreement is 1."""
     room = 1 - expected
     value = np.divide(observed - expected, room, out=np.full(len(room), np.nan), where=room > NEAR)
-    return Figures(value, observed, expected)
+    return CoefficientValues(value, observed, expected)
 
 
-class Weights(Parameter[Any]):
+class LabelDistances(Parameter[Any]):
     """How far two labels are apart: a word, or a square table of disagreements with 0 on its diagonal.
 
     Typed as rows of numbers with slashes between: `0 1 3/1 0 6/3 6 0`.
@@ -208,10 +211,10 @@ class Weights(Parameter[Any]):
     def range(self) -> str:
         return " | ".join(self.WORDS) + ", or a table of disagreements: rows of numbers, 0 on the diagonal"
 
-    def read(self, given: Any) -> Any:
-        if isinstance(given, str) and given in self.WORDS:
-            return given
-        rows = [row.split() for row in given.split("/")] if isinstance(given, str) else given
+    def read(self, raw: Any) -> Any:
+        if isinstance(raw, str) and raw in self.WORDS:
+            return raw
+        rows = [row.split() for row in raw.split("/")] if isinstance(raw, str) else raw
         table = np.array(rows, np.float64)
         square = table.ndim == 2 and table.shape[0] == table.shape[1]
         if not square or np.diag(table).any() or not (table >= 0).all() or not np.isfinite(table).all():
@@ -221,13 +224,13 @@ class Weights(Parameter[Any]):
         return tuple(map(tuple, table.tolist()))
 
     def show(self, value: Any) -> str:
-        return value if isinstance(value, str) else "/".join(" ".join(map(shown, row)) for row in value)
+        return value if isinstance(value, str) else "/".join(" ".join(map(number_text, row)) for row in value)
 
 
 def alike(weights: Any, scale: Scale) -> Floats:
-    """How far two labels agree under these weights, from 0 to 1: one row and one column for each label.
+    """How far two labels agree under these weights, from 0 to 1: a square matrix, one row per label.
 
-    Linear and quadratic weights go by the labels' numbers, or by the places of names on the scale.
+    Linear and quadratic weights use the labels' numbers, or the positions of names on the scale.
 
     >>> alike("linear", Scale((0, 1, 2))).tolist()
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
@@ -247,31 +250,32 @@ def alike(weights: Any, scale: Scale) -> Floats:
     return np.asarray(1 - apart / max(apart.max(initial=0.0), NEAR), np.float64)
 
 
-class Coefficient(Method, ABC):
+class AgreementCoefficient(StatisticalMethod, ABC):
     """A coefficient of agreement: its arithmetic, what it is, and what it promises."""
 
-    kind = "coefficient"
-    registry: ClassVar[dict[str, Coefficient]] = {}
+    registry: ClassVar[Registry[AgreementCoefficient]] = Registry(
+        "coefficient", "agreement_coefficients", refusal=DataError
+    )
     facts = ("corrected", "two_raters", "counts_scale")
 
     corrected: ClassVar[bool] = True  # for chance: independent raters agree to about 0
-    two_raters: ClassVar[bool] = False  # it tells one side from the other, and compares just two
-    counts_scale: ClassVar[bool] = False  # labels of the scale that nobody gave change it
-    lowest: ClassVar[float] = -1.0  # no interval goes below it, nor above 1
-    forms: ClassVar[tuple[str, ...]] = ("",)  # what stands in its brackets where all coefficients are shown
+    two_raters: ClassVar[bool] = False  # it distinguishes two raters, and compares only two
+    counts_scale: ClassVar[bool] = False  # unused labels of the scale change the value
+    lowest: ClassVar[float] = -1.0  # the lowest possible value; the highest is 1
+    forms: ClassVar[tuple[str, ...]] = ("",)  # the parameters of each form in a list of all coefficients
 
     @abstractmethod
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         """The coefficient for each row of `draws`: how many items of each pattern there are."""
 
     def patterns(self, labels: Labels) -> Patterns:
-        """What it sees of labels without repeats: items with two labels or more."""
+        """The patterns of labels without repeats; by default of items with two labels or more."""
         counts = labels.counts()
         several = counts.sum(axis=1) >= 2
         return Patterns.of_rows(counts[several], several)
 
     def undefined(self, labels: Labels) -> str:
-        """Why it does not exist for labels without repeats; empty if it may."""
+        """Why the coefficient is undefined for these labels; empty if it is defined."""
         if len(labels.raters) < 2:
             return "no labels" if not len(labels) else f"one rater only, {labels.raters[0]}"
         if np.bincount(labels.item).max() < 2:
@@ -279,47 +283,47 @@ class Coefficient(Method, ABC):
         return ""
 
     def without_value(self, patterns: Patterns, scale: Scale) -> str:
-        """Why it is no number though there are labels to compare: chance alone agrees on everything."""
+        """Why the value is NaN although there are labels to compare: the agreement expected by chance is 1."""
         used = np.flatnonzero(_rates(patterns, patterns.times[None])[0].sum(axis=0))
         if len(used) == 1:
             return f"one label only, {scale.names[used[0]]}: chance would agree as well"
         return "the weights tell no two of the labels given apart: chance would agree as well"
 
 
-def coefficient(name: str) -> Coefficient:
+def coefficient(name: str) -> AgreementCoefficient:
     """A coefficient by its name or an alias, with the parameters that were typed.
 
     >>> str(coefficient("kappa(weights=linear)")), coefficient("alpha").title
     ('cohen(weights=linear)', "Krippendorff's alpha")
     """
-    return Coefficient.named(name)
+    return AgreementCoefficient.named(name)
 
 
-COEFFICIENTS = Coefficient.registry
+COEFFICIENTS = AgreementCoefficient.registry
 
 
 def all_forms() -> list[str]:
-    """Every coefficient in every form that is shown, as one would type it."""
+    """All coefficients with their parameters, as a user would type them."""
     return [f"{name}({form})" if form else name for name, one in COEFFICIENTS.items() for form in one.forms]
 
 
 def _rates(patterns: Patterns, draws: Floats) -> Floats:
-    """The shares of labels in each resample, items counting alike: resamples × sides × labels."""
+    """The shares of labels in each resample, with equal weight for each item: resamples × sides × labels."""
     number = draws.sum(axis=1, keepdims=True)
     sides = [patterns.counts] if patterns.other is None else [patterns.counts, patterns.other]
     return np.stack([draws @ (side / side.sum(axis=1, keepdims=True)) / number for side in sides], axis=1)
 
 
 def _pairs_alike(patterns: Patterns, near: Floats) -> Floats:
-    """How far the labels of an item agree, averaged over its pairs of raters; 0 where there is one label."""
+    """The agreement of an item's labels, averaged over its pairs of raters; 0 with one label."""
     counts, sizes = patterns.counts, patterns.sizes
     agreeing = (counts @ near * counts).sum(axis=1) - sizes
     pairs = sizes * (sizes - 1)
     return np.asarray(np.divide(agreeing, pairs, out=np.zeros(len(sizes)), where=pairs > 0), np.float64)
 
 
-class Raw(Coefficient):
-    """The share of pairs of raters who gave an item the same label, averaged over items; chance is not allowed for."""
+class Raw(AgreementCoefficient):
+    """The share of pairs of raters who gave an item the same label, averaged over items; no correction for chance."""
 
     name = "raw"
     title = "raw agreement"
@@ -327,12 +331,12 @@ class Raw(Coefficient):
     corrected = False
     lowest = 0.0
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         observed = draws @ _pairs_alike(patterns, np.eye(len(scale))) / draws.sum(axis=1)
-        return Figures(observed, observed, np.full(len(draws), np.nan))
+        return CoefficientValues(observed, observed, np.full(len(draws), np.nan))
 
 
-class _OfTwo(Coefficient):
+class _OfTwo(AgreementCoefficient):
     two_raters = True
 
     def undefined(self, labels: Labels) -> str:
@@ -347,10 +351,10 @@ class _OfTwo(Coefficient):
 
 
 class Cohen(_OfTwo):
-    """Agreement of two raters beyond what their own rates of labels would give by chance.
+    """Agreement of two raters beyond the agreement by chance that follows from each rater's own rates of labels.
 
-    Weights count a near miss in part: by the gap between labels (linear), its square, or a table of disagreements. Low
-    where one label prevails, however often the two agree.
+    Weights count a near miss in part: by the gap between labels (linear), its square, or a table of disagreements. It
+    is low if one label prevails, however often the two agree.
     """
 
     name = "cohen"
@@ -359,9 +363,9 @@ class Cohen(_OfTwo):
     reference = "Cohen (1960); weighted: Cohen (1968)"
     aliases = ("kappa", "cohen-kappa", "weighted-kappa")
     forms = ("", "weights=linear", "weights=quadratic")
-    weights = Weights("nominal", "how far labels are apart")
+    weights = LabelDistances("nominal", "how far labels are apart")
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         near = alike(self.weights, scale)
         assert patterns.other is not None
         observed = draws @ (patterns.counts @ near * patterns.other).sum(axis=1) / draws.sum(axis=1)
@@ -370,7 +374,7 @@ class Cohen(_OfTwo):
 
 
 class Scott(_OfTwo):
-    """Agreement of two raters beyond what the rates of labels, both raters' taken together, would give by chance."""
+    """Agreement of two raters beyond the agreement by chance that follows from the rates of labels of both together."""
 
     name = "scott"
     title = "Scott's pi"
@@ -378,17 +382,17 @@ class Scott(_OfTwo):
     reference = "Scott (1955)"
     aliases = ("pi", "scott-pi")
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         assert patterns.other is not None
         observed = draws @ (patterns.counts * patterns.other).sum(axis=1) / draws.sum(axis=1)
         both = _rates(patterns, draws).mean(axis=1)
         return over_chance(observed, (both**2).sum(axis=1))
 
 
-class Fleiss(Coefficient):
-    """Agreement of any number of raters, who may differ from item to item, beyond the rates of all labels.
+class Fleiss(AgreementCoefficient):
+    """Agreement of any number of raters (who may differ between items) beyond chance, given the rates of all labels.
 
-    Over items with two labels or more; each counts alike, however many labels it has.
+    Only items with two labels or more count, each with the same weight, however many labels it has.
     """
 
     name = "fleiss"
@@ -396,22 +400,22 @@ class Fleiss(Coefficient):
     reference = "Fleiss (1971)"
     aliases = ("fleiss-kappa",)
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         observed = draws @ _pairs_alike(patterns, np.eye(len(scale))) / draws.sum(axis=1)
         rates = _rates(patterns, draws)[:, 0]
         return over_chance(observed, (rates**2).sum(axis=1))
 
 
-class _Gwet(Coefficient):
+class _Gwet(AgreementCoefficient):
     counts_scale = True  # chance spreads over the whole scale
 
     def patterns(self, labels: Labels) -> Patterns:
-        """All items: one label says nothing of agreement, but something of how common labels are."""
+        """All items: an item with one label shows nothing about agreement, but shows how common labels are."""
         counts = labels.counts()
         labelled = counts.sum(axis=1) >= 1
         return Patterns.of_rows(counts[labelled], labelled)
 
-    def _figures(self, patterns: Patterns, draws: Floats, near: Floats) -> Figures:
+    def _figures(self, patterns: Patterns, draws: Floats, near: Floats) -> CoefficientValues:
         several = (patterns.sizes >= 2).astype(np.float64)
         items = draws @ several
         observed = np.divide(
@@ -427,9 +431,9 @@ class _Gwet(Coefficient):
 
 
 class AC1(_Gwet):
-    """Agreement beyond chance, where chance strikes only items that are hard to label: high where one label prevails.
+    """Agreement beyond chance, if raters guess only on items that are hard to label; high if one label prevails.
 
-    How common a label is comes from all items, those with one label too.
+    The rates of labels come from all items, including those with one label.
     """
 
     name = "ac1"
@@ -438,7 +442,7 @@ class AC1(_Gwet):
     reference = "Gwet (2008)"
     aliases = ("gwet", "gwet-ac1")
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         return self._figures(patterns, draws, np.eye(len(scale)))
 
 
@@ -450,20 +454,20 @@ class AC2(_Gwet):
     short = "AC2"
     reference = "Gwet (2014)"
     aliases = ("gwet-ac2",)
-    weights = Weights("quadratic", "how far labels are apart")
+    weights = LabelDistances("quadratic", "how far labels are apart")
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         near = alike(self.weights, scale)
         if not np.array_equal(near, near.T):
             raise ConventionError("ac2: weights must be symmetric, as it does not tell raters apart")
         return self._figures(patterns, draws, near)
 
 
-class Krippendorff(Coefficient):
-    """1 less the disagreement within items over that among all labels; any number of raters, missing labels allowed.
+class Krippendorff(AgreementCoefficient):
+    """1 minus the disagreement within items over that among all labels; any number of raters, missing labels allowed.
 
-    The metric says how far labels are apart: not at all or wholly (nominal), by the labels between them (ordinal), by
-    their difference (interval), by its ratio to their sum (ratio). Items with one label only are left out.
+    The metric defines the distance of two labels: 0 or 1 (nominal), the number of labels between them (ordinal), their
+    difference (interval), or its ratio to their sum (ratio). Items with one label only are left out.
     """
 
     name = "krippendorff"
@@ -482,7 +486,7 @@ class Krippendorff(Coefficient):
                 return "the metric ratio needs labels of 0 or more"
         return super().undefined(labels)
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
         counts, sizes = patterns.counts, patterns.sizes
         total = draws @ counts
         number = total.sum(axis=1)
@@ -494,10 +498,10 @@ class Krippendorff(Coefficient):
             expected = (total @ apart * total).sum(axis=1)
         observed, expected = observed / number, expected / (number * (number - 1))
         value = 1 - np.divide(observed, expected, out=np.full(len(draws), np.nan), where=expected > 0)
-        return Figures(value, observed, expected)
+        return CoefficientValues(value, observed, expected)
 
     def _apart(self, scale: Scale) -> Floats:
-        """How far two labels disagree, for the metrics that do not ask how common labels are."""
+        """The disagreement of two labels, for the metrics that do not depend on how common labels are."""
         if self.metric == "nominal" or scale.values is None:
             return 1 - np.eye(len(scale))
         gap = np.subtract.outer(scale.values, scale.values)
@@ -508,9 +512,9 @@ class Krippendorff(Coefficient):
 
 
 def _of_ranks(patterns: Patterns, draws: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """The ordinal metric: two labels are as far apart as the middle ranks of all that were given them, squared.
+    """The ordinal metric: the squared distance between the middle ranks that two labels have among all labels given.
 
-    Those ranks are each resample's own. Σ o (r − s)² is twice Σ n r² less what items have in common.
+    Each resample has its own ranks. Σ o (r − s)² is computed as 2 Σ n r² minus the products within items.
     """
     rank = np.cumsum(total, axis=1) - total / 2
     spread = (total * rank**2).sum(axis=1)
@@ -524,8 +528,8 @@ def _of_ranks(patterns: Patterns, draws: Floats, total: Floats) -> tuple[Floats,
 # intervals
 
 
-class Interval(NamedTuple):
-    """Where a coefficient lies at a level, what limits that, and over how many clusters it is (0: over items)."""
+class AgreementInterval(NamedTuple):
+    """The interval of a coefficient, its limitations, and the number of clusters (0 if it is over items)."""
 
     low: float = math.nan
     high: float = math.nan
@@ -534,52 +538,55 @@ class Interval(NamedTuple):
 
 
 def _no_interval(value: float, patterns: Patterns) -> tuple[str, ...]:
-    """Why there is no interval, whether over clusters or items: nothing varies."""
+    """Why there is no interval over clusters or items: nothing varies."""
     if len(patterns.times) < 2:
         return ("all items were labelled in the same way: no interval",)
     return ("no disagreement was seen: no interval",) if value >= 1 - NEAR else ()
 
 
 def interval_over_clusters(
-    chosen: Coefficient, patterns: Patterns, scale: Scale, cluster: Ints, level: float
-) -> Interval | None:
-    """The interval from leaving out each cluster in turn (Tukey, 1958); None where items of one cluster only have two labels.
+    statistic: AgreementCoefficient, patterns: Patterns, scale: Scale, cluster: Ints, level: float
+) -> AgreementInterval | None:
+    """The interval by leaving out each cluster in turn (Tukey, 1958); None if one cluster has all items of two labels.
 
     `cluster` has a code for each item. The error is that of log(1 − value), whose estimates are less skewed, and t-distributed
     with one degree of freedom less than there are clusters that count (`_clusters_that_count`).
     """
     assert patterns.of_item is not None
-    seen = patterns.of_item >= 0
+    labelled = patterns.of_item >= 0
     several = np.append(patterns_of_several(patterns), False)[patterns.of_item]
     code = np.zeros(len(cluster), np.int64)
-    names, code[seen] = np.unique(cluster[seen], return_inverse=True)
+    names, code[labelled] = np.unique(cluster[labelled], return_inverse=True)
     items = np.bincount(code[several], minlength=len(names))
     clusters = int(np.count_nonzero(items))
     if clusters < 2:
         return None
-    value = float(chosen.figures(patterns, patterns.times[None], scale).value[0])
+    value = float(statistic.figures(patterns, patterns.times[None], scale).value[0])
     doubts = _no_interval(value, patterns)
     if doubts:
-        return Interval(doubts=doubts, clusters=clusters)
+        return AgreementInterval(doubts=doubts, clusters=clusters)
     rows = patterns.without_each(code, len(names))
-    without = np.concatenate([chosen.figures(patterns, draws, scale).value for draws in rows])
+    without = np.concatenate([statistic.figures(patterns, draws, scale).value for draws in rows])
     if np.isnan(without).any():
-        return Interval(doubts=("without one of the clusters there is no value: no interval",), clusters=clusters)
+        return AgreementInterval(
+            doubts=("without one of the clusters there is no value: no interval",), clusters=clusters
+        )
     if without.max() >= 1 - NEAR:
-        return Interval(doubts=("one cluster alone has all disagreement: no interval",), clusters=clusters)
+        return AgreementInterval(doubts=("one cluster alone has all disagreement: no interval",), clusters=clusters)
     shortfall = np.log1p(-without)
     estimate = jackknife(np.log1p(-value), shortfall, max(_clusters_that_count(shortfall, items) - 1, 1.0), log=True)
     if not estimate.error > NEAR:
-        return Interval(doubts=("all clusters agree alike: no interval",), clusters=clusters)
+        return AgreementInterval(doubts=("all clusters agree alike: no interval",), clusters=clusters)
     high, low = (-float(end) for end in estimate.interval(level))
-    return Interval(max(low, min(chosen.lowest, value)), high, _few_items(int(items.sum())), clusters)
+    return AgreementInterval(max(low, min(statistic.lowest, value)), high, _few_items(int(items.sum())), clusters)
 
 
 def _clusters_that_count(figures: Floats, items: Ints) -> float:
-    """How many clusters of equal weight would estimate an error as well, from the figures without each cluster.
+    """The effective number of clusters: this many of equal weight would estimate the error as well.
 
-    Fewer than there are where some clusters have most items (Kish, 1965), or where a few clusters make up the error: the variance
-    of a variance goes by the fourth power of what each cluster contributes, 3 times the square of the second if it is normal.
+    It is below the number of clusters if some clusters have most of the items (Kish, 1965), or if a few clusters cause
+    most of the error. The variance of a variance depends on the fourth moment of the clusters' contributions, which is
+    3 times the square of the second for normal ones.
     """
     by_items = items.sum() ** 2 / np.square(items, dtype=np.float64).sum()
     squares = np.square(figures - figures.mean())
@@ -588,26 +595,31 @@ def _clusters_that_count(figures: Floats, items: Ints) -> float:
 
 
 def interval_of(
-    chosen: Coefficient, patterns: Patterns, scale: Scale, resamples: int, level: float, rng: np.random.Generator
-) -> Interval:
-    """The bias-corrected and accelerated bootstrap interval (Efron, 1987) over items, as if these were independent."""
-    value = float(chosen.figures(patterns, patterns.times[None], scale).value[0])
+    statistic: AgreementCoefficient,
+    patterns: Patterns,
+    scale: Scale,
+    resamples: int,
+    level: float,
+    rng: np.random.Generator,
+) -> AgreementInterval:
+    """The BCa bootstrap interval (bias-corrected and accelerated; Efron, 1987) over items, treated as independent."""
+    value = float(statistic.figures(patterns, patterns.times[None], scale).value[0])
     nothing = _no_interval(value, patterns)
     if nothing:
-        return Interval(doubts=nothing)
-    drawn = [chosen.figures(patterns, draws, scale).value for draws in patterns.resamples(resamples, rng)]
-    values = np.concatenate(drawn)
-    kept = np.sort(values[~np.isnan(values)])
-    doubts = _doubts(int(patterns.times[patterns_of_several(patterns)].sum()), resamples, len(kept))
-    if len(kept) < 2:
-        return Interval(doubts=doubts)
-    tails = _corrected_tails(value, kept, _acceleration(chosen, patterns, scale), level)
-    low, high = np.quantile(kept, tails)
-    return Interval(float(low), float(high), doubts)
+        return AgreementInterval(doubts=nothing)
+    blocks = [statistic.figures(patterns, draws, scale).value for draws in patterns.resamples(resamples, rng)]
+    values = np.concatenate(blocks)
+    finite = np.sort(values[~np.isnan(values)])
+    doubts = _doubts(int(patterns.times[patterns_of_several(patterns)].sum()), resamples, len(finite))
+    if len(finite) < 2:
+        return AgreementInterval(doubts=doubts)
+    tails = _corrected_tails(value, finite, _acceleration(statistic, patterns, scale), level)
+    low, high = np.quantile(finite, tails)
+    return AgreementInterval(float(low), float(high), doubts)
 
 
 def patterns_of_several(patterns: Patterns) -> Bools:
-    """Which patterns are of items with two labels or more."""
+    """Whether each pattern has two labels or more."""
     return np.ones(len(patterns.times), np.bool_) if patterns.other is not None else patterns.sizes >= 2
 
 
@@ -616,17 +628,17 @@ def _few_items(items: int) -> tuple[str, ...]:
     return (few,) if items < FEW_ITEMS else ()
 
 
-def _doubts(items: int, resamples: int, kept: int) -> tuple[str, ...]:
-    lost = [f"{resamples - kept:,} of {resamples:,} resamples have no value"] if kept < resamples else []
+def _doubts(items: int, resamples: int, defined: int) -> tuple[str, ...]:
+    lost = [f"{resamples - defined:,} of {resamples:,} resamples have no value"] if defined < resamples else []
     return (*_few_items(items), *lost)
 
 
-def _acceleration(chosen: Coefficient, patterns: Patterns, scale: Scale) -> float:
-    """How the spread changes with the value, from the values without each item in turn."""
+def _acceleration(statistic: AgreementCoefficient, patterns: Patterns, scale: Scale) -> float:
+    """The acceleration of BCa: how the spread changes with the value, from the values without each item in turn."""
     kinds = len(patterns.times)
     if kinds > MANY_PATTERNS:
         return 0.0
-    without = chosen.figures(patterns, patterns.times - np.eye(kinds), scale).value
+    without = statistic.figures(patterns, patterns.times - np.eye(kinds), scale).value
     some = ~np.isnan(without)
     times, values = patterns.times[some], without[some]
     if not len(values):
@@ -636,12 +648,12 @@ def _acceleration(chosen: Coefficient, patterns: Patterns, scale: Scale) -> floa
     return float(times @ gap**3) / (6 * spread**1.5) if spread > 0 else 0.0
 
 
-def _corrected_tails(value: float, drawn: Floats, acceleration: float, level: float) -> Floats:
+def _corrected_tails(value: float, resampled: Floats, acceleration: float, level: float) -> Floats:
     """The shares of resamples that the interval leaves below each of its ends."""
     from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
 
-    number = len(drawn)
-    below = (np.count_nonzero(drawn < value - NEAR) + np.count_nonzero(drawn <= value + NEAR)) / (2 * number)
+    number = len(resampled)
+    below = (np.count_nonzero(resampled < value - NEAR) + np.count_nonzero(resampled <= value + NEAR)) / (2 * number)
     bias = ndtri(min(max(below, 1 / (number + 1)), number / (number + 1)))
     ends = bias + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
     return np.asarray(ndtr(bias + ends / (1 - acceleration * ends)), np.float64)
@@ -652,7 +664,7 @@ def _corrected_tails(value: float, drawn: Floats, acceleration: float, level: fl
 
 def agreement(
     labels: Labels,
-    chosen: str | Coefficient = "krippendorff",
+    statistic: str | AgreementCoefficient = "krippendorff",
     *,
     cluster_of: Mapping[Any, Hashable] | None = None,
     resamples: int = RESAMPLES,
@@ -661,9 +673,9 @@ def agreement(
 ) -> Agreement:
     """How far raters agree by one coefficient, with an interval; without one if `resamples` is 0.
 
-    With `cluster_of`, the cluster of each item, the interval comes from leaving out each cluster in turn. Without it, or with
-    one cluster, it comes from resampling items, as if these were independent. Of labels that a rater gave to one item, the
-    first counts.
+    With `cluster_of`, the cluster of each item, the interval comes from leaving out each cluster in turn. Without it,
+    or with one cluster, it comes from resampling items, as if these were independent. If a rater labelled an item
+    several times, the first label counts.
 
     >>> found = agreement(Labels.of_confusion([[20, 5], [10, 15]]), "cohen")
     >>> round(found.value, 3), found.observed, found.expected, found.rates
@@ -671,7 +683,7 @@ def agreement(
     >>> agreement(Labels.of_confusion([[20, 0], [0, 0]]), "cohen").reason
     'one label only, 0: chance would agree as well'
     """
-    one = coefficient(chosen) if isinstance(chosen, str) else chosen
+    one = coefficient(statistic) if isinstance(statistic, str) else statistic
     once = labels.once()
     reason = one.undefined(once)
     if reason:
@@ -681,7 +693,7 @@ def agreement(
 
 
 def _measured(
-    one: Coefficient,
+    one: AgreementCoefficient,
     patterns: Patterns,
     labels: Labels,
     cluster_of: Mapping[Any, Hashable] | None,
@@ -696,7 +708,7 @@ def _measured(
     refuse_below(0, resamples=resamples)
     figures = one.figures(patterns, patterns.times[None], scale)
     value = float(figures.value[0])
-    found = Agreement(
+    result = Agreement(
         str(one),
         value,
         level=level,
@@ -707,23 +719,23 @@ def _measured(
         labels=patterns.labels,
     )
     if math.isnan(value):
-        return replace(found, reason=one.without_value(patterns, scale))
+        return replace(result, reason=one.without_value(patterns, scale))
     if not resamples:
-        return found
+        return result
     if cluster_of is not None:
         _, cluster = encode([cluster_of[item] for item in labels.items])
         interval = interval_over_clusters(one, patterns, scale, cluster, level)
         if interval is not None:
-            return replace(found, **interval._asdict())
+            return replace(result, **interval._asdict())
     source = np.random.default_rng(0) if rng is None else rng
     interval = interval_of(one, patterns, scale, resamples, level, source)
-    return replace(found, **interval._asdict(), resamples=resamples)
+    return replace(result, **interval._asdict(), resamples=resamples)
 
 
 def by_pair(
-    labels: Labels, chosen: str | Coefficient = "cohen", **how: Any
+    labels: Labels, statistic: str | AgreementCoefficient = "cohen", **how: Any
 ) -> dict[tuple[Hashable, Hashable], Agreement]:
-    """The agreement of every two raters who have an item in common; `how` is what `agreement` takes.
+    """The agreement of every two raters who have an item in common; `how` has the options of `agreement`.
 
     >>> found = by_pair(Labels.of_table([[0, 1, 1], [0, 1, 0], [1, 0, None]]), "raw", resamples=0)
     >>> {pair: round(one.value, 2) for pair, one in found.items()}
@@ -731,33 +743,35 @@ def by_pair(
     """
     pairs = [(one, other) for one in range(len(labels.raters)) for other in _met(labels, one) if other > one]
     return {
-        (labels.raters[one], labels.raters[other]): agreement(labels.pair(one, other), chosen, **how)
+        (labels.raters[one], labels.raters[other]): agreement(labels.pair(one, other), statistic, **how)
         for one, other in pairs
     }
 
 
 def _met(labels: Labels, rater: int) -> list[int]:
-    """The raters who labelled an item that this one labelled."""
+    """The raters who share an item with this one."""
     mine = np.zeros(len(labels.items), np.bool_)
     mine[labels.item[labels.rater == rater]] = True
     return [int(other) for other in np.unique(labels.rater[mine[labels.item]]) if other != rater]
 
 
 def by_group(
-    labels: Labels, group_of: Mapping[Any, Hashable], chosen: str | Coefficient = "krippendorff", **how: Any
+    labels: Labels, group_of: Mapping[Any, Hashable], statistic: str | AgreementCoefficient = "krippendorff", **how: Any
 ) -> dict[Hashable, Agreement]:
-    """The agreement within each group of items, on the scale of all."""
-    return {name: agreement(part, chosen, **how) for name, part in labels.groups(group_of).items()}
+    """The agreement within each group of items, on the common scale."""
+    return {name: agreement(part, statistic, **how) for name, part in labels.groups(group_of).items()}
 
 
-def against_the_rest(labels: Labels, chosen: str | Coefficient = "cohen", **how: Any) -> dict[Hashable, Agreement]:
-    """Each rater against all others, by a coefficient of two raters: the others' labels of an item share its weight.
+def against_the_rest(
+    labels: Labels, statistic: str | AgreementCoefficient = "cohen", **how: Any
+) -> dict[Hashable, Agreement]:
+    """Each rater against all others, by a coefficient of two raters; the others' labels of an item share its weight.
 
     >>> found = against_the_rest(Labels.of_table([[0, 1, 1, 0], [0, 1, 0, 0], [1, 0, 1, 1]]), resamples=0)
     >>> {rater: round(one.observed, 3) for rater, one in found.items()}  # raw agreement
     {0: 0.5, 1: 0.375, 2: 0.125}
     """
-    one = coefficient(chosen) if isinstance(chosen, str) else chosen
+    one = coefficient(statistic) if isinstance(statistic, str) else statistic
     if not one.two_raters:
         fitting = ", ".join(name for name, each in COEFFICIENTS.items() if each.two_raters)
         raise ConventionError(f"{one.name} does not tell two sides apart: take {fitting}, or leave each rater out")
@@ -765,7 +779,7 @@ def against_the_rest(labels: Labels, chosen: str | Coefficient = "cohen", **how:
     return {name: _against(once, code, one, **how) for code, name in enumerate(once.raters)}
 
 
-def _against(labels: Labels, rater: int, one: Coefficient, **how: Any) -> Agreement:
+def _against(labels: Labels, rater: int, one: AgreementCoefficient, **how: Any) -> Agreement:
     mine = labels.rater == rater
     items, own = labels.item[mine], labels.label[mine]
     others = labels.counts()[items].astype(np.float64)
@@ -775,20 +789,24 @@ def _against(labels: Labels, rater: int, one: Coefficient, **how: Any) -> Agreem
         reason = "nobody else labelled its items" if len(labels.raters) > 1 else "there is no other rater"
         return Agreement(str(one), math.nan, level=how.get("level", 0.95), reason=reason)
     shares = others[several] / others[several].sum(axis=1, keepdims=True)
-    seen = np.zeros(len(labels.items), np.bool_)
-    seen[items[several]] = True
-    patterns = Patterns.of_sides(np.eye(len(labels.scale))[own[several]], shares, seen)
+    labelled = np.zeros(len(labels.items), np.bool_)
+    labelled[items[several]] = True
+    patterns = Patterns.of_sides(np.eye(len(labels.scale))[own[several]], shares, labelled)
     settings = {"cluster_of": None, "resamples": RESAMPLES, "level": 0.95, "rng": None, **how}
     return _measured(one, patterns, labels, **settings)
 
 
-def without_each(labels: Labels, chosen: str | Coefficient = "krippendorff", **how: Any) -> dict[Hashable, Agreement]:
-    """The agreement of the others, each rater left out in turn: where it rises, that rater stands apart."""
-    return {name: agreement(labels.without(name), chosen, **how) for name in labels.raters}
+def without_each(
+    labels: Labels, statistic: str | AgreementCoefficient = "krippendorff", **how: Any
+) -> dict[Hashable, Agreement]:
+    """The agreement without each rater in turn. If it rises, that rater differs from the others."""
+    return {name: agreement(labels.without(name), statistic, **how) for name in labels.raters}
 
 
-def with_oneself(labels: Labels, chosen: str | Coefficient = "krippendorff", **how: Any) -> dict[Hashable, Agreement]:
-    """The agreement of each rater with what the same rater said of an item before; raters without repeats are left out.
+def with_oneself(
+    labels: Labels, statistic: str | AgreementCoefficient = "krippendorff", **how: Any
+) -> dict[Hashable, Agreement]:
+    """Intra-rater agreement: each rater's repeated labels of the same items. Raters without repeats are left out.
 
     >>> labels = Labels.of(["ann"] * 5, ["x", "x", "y", "y", "z"], [0, 0, 1, 0, 1])
     >>> with_oneself(labels, "raw", resamples=0)["ann"].value
@@ -800,12 +818,12 @@ def with_oneself(labels: Labels, chosen: str | Coefficient = "krippendorff", **h
     answer = {}
     for code in np.unique(rater):
         own = occasions.only(rater[occasions.item] == code)
-        answer[labels.raters[code]] = agreement(own, chosen, cluster_of=clusters, **how)
+        answer[labels.raters[code]] = agreement(own, statistic, cluster_of=clusters, **how)
     return answer
 
 
-class _OfLabel(Coefficient):
-    """Of the pairs in which one rater gave a label, the share in which the other gave it too."""
+class _OfLabel(AgreementCoefficient):
+    """Specific agreement: among pairs in which one rater gave a label, the share in which the other gave it too."""
 
     corrected = False
     lowest = 0.0
@@ -815,11 +833,11 @@ class _OfLabel(Coefficient):
         super().__init__()
         self.code = code
 
-    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> Figures:
-        given = patterns.counts[:, self.code]
-        both, one = draws @ (given * (given - 1)), draws @ (given * (patterns.sizes - 1))
+    def figures(self, patterns: Patterns, draws: Floats, scale: Scale) -> CoefficientValues:
+        counts = patterns.counts[:, self.code]
+        both, one = draws @ (counts * (counts - 1)), draws @ (counts * (patterns.sizes - 1))
         value = np.divide(both, one, out=np.full(len(draws), np.nan), where=one > 0)
-        return Figures(value, value, np.full(len(draws), np.nan))
+        return CoefficientValues(value, value, np.full(len(draws), np.nan))
 
     def without_value(self, patterns: Patterns, scale: Scale) -> str:
         return f"nobody gave the label {scale.names[self.code]} to an item with two labels"
@@ -829,7 +847,7 @@ class _OfLabel(Coefficient):
 
 
 def by_label(labels: Labels, **how: Any) -> dict[Hashable, Agreement]:
-    """The specific agreement on each label of the scale: of the pairs in which one rater gave it, how many agree.
+    """The specific agreement on each label: among pairs in which one rater gave it, the share in which both did.
 
     >>> found = by_label(Labels.of_confusion([[118, 5], [2, 0]]), resamples=0)
     >>> {label: round(one.value, 3) for label, one in found.items()}  # 2 × 118 / (123 + 120), and none of 7
@@ -838,8 +856,8 @@ def by_label(labels: Labels, **how: Any) -> dict[Hashable, Agreement]:
     return {name: agreement(labels, _OfLabel(code), **how) for code, name in enumerate(labels.scale.names)}
 
 
-def agreement_of_pairs(chosen: Coefficient, times: Floats, scale: Scale) -> Floats:
-    """A coefficient for each row of `times`: how often one side gave a label where the other gave one (`pairs_of_counts`).
+def agreement_of_pairs(statistic: AgreementCoefficient, times: Floats, scale: Scale) -> Floats:
+    """A coefficient for each row of `times`: how often one side gave a label when the other gave one.
 
     >>> agreement_of_pairs(coefficient("cohen"), np.array([[20.0, 5.0, 10.0, 15.0]]), Scale((0, 1))).round(3).tolist()
     [0.4]
@@ -847,5 +865,5 @@ def agreement_of_pairs(chosen: Coefficient, times: Floats, scale: Scale) -> Floa
     labels = np.eye(len(scale))
     one, other = np.repeat(labels, len(scale), axis=0), np.tile(labels, (len(scale), 1))
     every = np.ones(len(one))
-    patterns = Patterns(every, one, other) if chosen.two_raters else Patterns(every, one + other)
-    return chosen.figures(patterns, times, scale).value
+    patterns = Patterns(every, one, other) if statistic.two_raters else Patterns(every, one + other)
+    return statistic.figures(patterns, times, scale).value

@@ -5,9 +5,9 @@ delta method: Deng, Knoblich and Lu, 2018), or a proportion; covariates from bef
 precise (CUPED: Deng, Xu, Kohavi and Walker, 2013), with one θ pooled over the arms. `a` is the baseline's arm, and a
 positive effect means that b is greater.
 
-How sure an effect is depends on how often one looks. Every `Effect` takes a rule (`sequential.Fixed`, `Looks`,
-`Sequence`) and gives its p-value and its interval under that rule; the interval leaves out 0 exactly where p is
-below its level.
+The certainty of an effect depends on the number of looks at the data. Every `ArmEffect` takes a rule
+(`sequential.Fixed`, `GroupSequentialRule`, `Sequence`) and gives its p-value and its interval under that rule; the
+interval excludes 0 exactly if p is below alpha.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
+from cranfield.stats.block_tables import probability
 from cranfield.stats.correction import correct, holm_limits
-from cranfield.stats.sequential import FIXED, Rule
-from cranfield.stats.tables import probability
-from cranfield.stats.test import Alternative, check_alternative, p_from_tails
+from cranfield.stats.sequential import FIXED, LookRule
+from cranfield.stats.two_sample_test import Alternative, check_alternative, p_from_tails
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from cranfield.stats.ties import Floats
 
 __all__ = [
-    "Column",
-    "Effect",
-    "Estimate",
-    "Level",
+    "ArmEffect",
+    "ArmLevel",
+    "EffectEstimate",
+    "MetricColumn",
     "difference",
     "doubt",
     "level",
@@ -46,43 +46,43 @@ __all__ = [
     "present",
 ]
 
-ROUNDING = 1e-9  # an error that is no larger a share of its level is that of the arithmetic
+ROUNDING = 1e-9  # smaller errors, relative to the level, are rounding
 
 
-class Column(NamedTuple):
-    """What is measured of a unit: the mean of a column, or its sum over the sum of another."""
+class MetricColumn(NamedTuple):
+    """A metric of units: the mean of a column, or the sum of a column over the sum of another."""
 
     numerator: str
     denominator: str | None = None
 
 
-class Effect(ABC):
-    """By how much two arms differ; what it says under a rule."""
+class ArmEffect(ABC):
+    """The difference of two arms; p-values and intervals depend on a rule of looks."""
 
     value: Floats
 
     @abstractmethod
-    def limits(self, tails: tuple[float, float], rule: Rule = FIXED) -> tuple[Floats, Floats]:
-        """The ends that leave out these chances below and above; a tail of 0 leaves an end open."""
+    def limits(self, tails: tuple[float, float], rule: LookRule = FIXED) -> tuple[Floats, Floats]:
+        """The limits with these tail probabilities below and above; a tail of 0 leaves that side open."""
 
     @abstractmethod
-    def tails(self, null: float = 0.0, rule: Rule = FIXED) -> tuple[Floats, Floats]:
+    def tails(self, null: float = 0.0, rule: LookRule = FIXED) -> tuple[Floats, Floats]:
         """The one-sided p-values of an effect below `null`, and of one above it."""
 
-    def p(self, rule: Rule = FIXED, alternative: Alternative = "two-sided", null: float = 0.0) -> Floats:
-        """The p-value: of an effect other than `null`, or on one side of it."""
+    def p(self, rule: LookRule = FIXED, alternative: Alternative = "two-sided", null: float = 0.0) -> Floats:
+        """The p-value of the hypothesis that the effect is `null`, two-sided or one-sided."""
         check_alternative(alternative)
         return np.minimum(1.0, p_from_tails(*self.tails(null, rule), alternative))
 
-    def interval(self, level: float = 0.95, rule: Rule = FIXED) -> tuple[Floats, Floats]:
+    def interval(self, level: float = 0.95, rule: LookRule = FIXED) -> tuple[Floats, Floats]:
         """The two-sided interval."""
         outside = 1 - probability("level", level)
         return self.limits((outside / 2, outside / 2), rule)
 
 
 @dataclass(frozen=True)
-class Level:
-    """The level of one arm: its value, standard error and degrees of freedom (infinite where normal is meant)."""
+class ArmLevel:
+    """The level of one arm: its value, standard error and degrees of freedom (infinite: normal)."""
 
     value: Floats
     error: Floats
@@ -90,8 +90,8 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Estimate(Effect):
-    """An effect with a standard error, t-distributed; a `log` one is a ratio's logarithm and shown as ratio − 1."""
+class EffectEstimate(ArmEffect):
+    """An effect with a standard error, t-distributed; with `log` it is the logarithm of a ratio, shown as ratio − 1."""
 
     centre: Floats
     error: Floats
@@ -100,14 +100,14 @@ class Estimate(Effect):
 
     @property
     def value(self) -> Floats:  # type: ignore[override]
-        """The effect itself."""
-        return self._shown(self.centre)
+        """The point estimate; of a ratio as ratio − 1."""
+        return self._on_scale(self.centre)
 
-    def limits(self, tails: tuple[float, float], rule: Rule = FIXED) -> tuple[Floats, Floats]:
+    def limits(self, tails: tuple[float, float], rule: LookRule = FIXED) -> tuple[Floats, Floats]:
         below, above = (self._reach(rule.critical(tail)) if tail else np.inf for tail in tails)
-        return self._shown(self.centre - self.error * below), self._shown(self.centre + self.error * above)
+        return self._on_scale(self.centre - self.error * below), self._on_scale(self.centre + self.error * above)
 
-    def tails(self, null: float = 0.0, rule: Rule = FIXED) -> tuple[Floats, Floats]:
+    def tails(self, null: float = 0.0, rule: LookRule = FIXED) -> tuple[Floats, Floats]:
         from scipy.special import ndtri, stdtr  # type: ignore[import-untyped, unused-ignore]
 
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -117,29 +117,32 @@ class Estimate(Effect):
         return np.where(t < 0, far, near), np.where(t < 0, near, far)
 
     def _reach(self, z: float) -> Floats:
-        """The t value as far out as this z. An infinite z has no t value: SciPy gives either sign, or NaN."""
+        """The t value with the same tail probability as this z. For an infinite z SciPy returns either sign, or NaN."""
         from scipy.special import ndtr, stdtrit
 
         if math.isinf(z):
             return np.full(np.shape(self.df), z)
         return np.where(np.isfinite(self.df), -stdtrit(self.df, ndtr(-z)), z)
 
-    def _shown(self, number: npt.ArrayLike) -> Floats:
-        with np.errstate(over="ignore"):  # a ratio of hardly any units may end anywhere
+    def _on_scale(self, number: npt.ArrayLike) -> Floats:
+        with np.errstate(over="ignore"):  # the limits of a ratio of few units may overflow
             return np.asarray(np.expm1(number) if self.log else number, np.float64)
 
 
 def level(
-    arm: Moments, column: Column | str, covariates: Sequence[Column | str] = (), pooled: Moments | None = None
-) -> Level:
-    """The level of an arm; with covariates, CUPED's: what they explain over `pooled`, both arms together, is taken out.
+    arm: Moments,
+    column: MetricColumn | str,
+    covariates: Sequence[MetricColumn | str] = (),
+    pooled: Moments | None = None,
+) -> ArmLevel:
+    """The level of an arm; with covariates by CUPED: the part that they explain (in `pooled`, both arms) is removed.
 
-    A unit without the covariate needs no other treatment than two columns: the covariate with 0 in place of what is
-    missing, and whether it is there (see `present`).
+    A covariate that some units lack becomes two columns: its value, with 0 if missing, and whether the unit has it (see
+    `present`).
 
     >>> from cranfield.stats.moments import Moments
     >>> arm = Moments.of(clicks=[1.0, 0.0, 3.0], views=[2.0, 1.0, 5.0])
-    >>> found = level(arm, Column("clicks", "views"))
+    >>> found = level(arm, MetricColumn("clicks", "views"))
     >>> float(found.value), round(float(found.error), 4)
     (0.5, 0.1083)
     """
@@ -154,10 +157,10 @@ def level(
             weights = weights - theta[..., i, None] * own_weights
     variance = _form(weights, arm.covariance, weights)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Level(value, np.sqrt(np.maximum(variance, 0.0) / arm.n), arm.n - 1)
+        return ArmLevel(value, np.sqrt(np.maximum(variance, 0.0) / arm.n), arm.n - 1)
 
 
-def difference(a: Level, b: Level) -> Estimate:
+def difference(a: ArmLevel, b: ArmLevel) -> EffectEstimate:
     """The difference b − a of two levels, by Welch's t.
 
     >>> from cranfield.stats.moments import Moments
@@ -166,44 +169,44 @@ def difference(a: Level, b: Level) -> Estimate:
     >>> float(found.value), [round(float(end), 3) for end in found.interval()], round(float(found.p()), 4)
     (3.0, [-1.155, 7.155], 0.1045)
     """
-    return Estimate(b.value - a.value, *_welch(a.error, b.error, a.df, b.df))
+    return EffectEstimate(b.value - a.value, *_welch(a.error, b.error, a.df, b.df))
 
 
-def against_0(own: Level) -> Estimate:
-    """One level by itself, as an effect: whether it is 0, by Student's t."""
-    return Estimate(own.value, own.error, own.df)
+def against_0(own: ArmLevel) -> EffectEstimate:
+    """A single level as an effect against 0, by Student's t."""
+    return EffectEstimate(own.value, own.error, own.df)
 
 
-def log_ratio(a: Level, b: Level) -> Estimate:
+def log_ratio(a: ArmLevel, b: ArmLevel) -> EffectEstimate:
     """The relative difference b / a − 1, its interval by the logarithm of the ratio; NaN unless both are above 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         centre = np.where((a.value > 0) & (b.value > 0), np.log(b.value / a.value), np.nan)
-        return Estimate(centre, *_welch(a.error / a.value, b.error / b.value, a.df, b.df), log=True)
+        return EffectEstimate(centre, *_welch(a.error / a.value, b.error / b.value, a.df, b.df), log=True)
 
 
-def linear_ratio(a: Level, b: Level) -> Estimate:
+def linear_ratio(a: ArmLevel, b: ArmLevel) -> EffectEstimate:
     """The relative difference b / a − 1, its interval symmetric: by the delta method without a logarithm."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(a.value != 0, b.value / a.value, np.nan)
-        return Estimate(
+        return EffectEstimate(
             ratio - 1, *_welch(np.abs(ratio) * a.error / np.abs(a.value), b.error / np.abs(a.value), a.df, b.df)
         )
 
 
 class Corrected(NamedTuple):
-    """An effect among several: its limits hold together with those of the others, and agree with its p-value."""
+    """One of several effects with simultaneous limits, which agree with its corrected p-value."""
 
     low: float
     high: float
     p: float
 
 
-def simultaneous(effects: Sequence[Effect], alpha: float = 0.05, rule: Rule = FIXED) -> list[Corrected]:
+def simultaneous(effects: Sequence[ArmEffect], alpha: float = 0.05, rule: LookRule = FIXED) -> list[Corrected]:
     """The two-sided intervals and p-values of several effects by Holm's procedure, α/2 for each direction.
 
-    Directions are families of their own, so that an interval on one side of 0 also says on which.
+    Each direction is a family of its own, so an interval that excludes 0 also shows the sign.
 
-    >>> near, far = (difference(*(Level(np.array(v), np.array(0.1), np.array(np.inf)) for v in (0.0, d))) for d in (0.1, 0.5))
+    >>> near, far = (difference(*(ArmLevel(np.array(v), np.array(0.1), np.array(np.inf)) for v in (0.0, d))) for d in (0.1, 0.5))
     >>> [(round(each.low, 3), round(each.high, 3), round(each.p, 4)) for each in simultaneous([near, far])]
     [(-0.177, 0.417, 0.4795), (0.183, 0.817, 0.0008)]
     """
@@ -217,7 +220,7 @@ def simultaneous(effects: Sequence[Effect], alpha: float = 0.05, rule: Rule = FI
 
 
 def present(values: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """A covariate that some units lack (NaN) as two columns: with 0 where it is missing, and whether it is there.
+    """A covariate that some units lack (NaN) as two columns: its value, with 0 if missing, and whether the unit has it.
 
     >>> [column.tolist() for column in present([2.0, float("nan")])]
     [[2.0, 0.0], [1.0, 0.0]]
@@ -227,10 +230,10 @@ def present(values: npt.ArrayLike) -> tuple[Floats, Floats]:
     return np.where(there, numbers, 0.0), there.astype(np.float64)
 
 
-def doubt(a: Level, b: Level) -> str:
-    """Why two levels cannot be compared, in words; nothing where they can.
+def doubt(a: ArmLevel, b: ArmLevel) -> str:
+    """Why two levels cannot be compared; empty if they can.
 
-    >>> doubt(Level(np.array(1.0), np.array(0.0), np.array(9.0)), Level(np.array(1.0), np.array(0.0), np.array(4.0)))
+    >>> doubt(ArmLevel(np.array(1.0), np.array(0.0), np.array(9.0)), ArmLevel(np.array(1.0), np.array(0.0), np.array(4.0)))
     'all units of each arm are alike, so there is no spread to measure a difference against'
     """
     for arm, own in (("first", a), ("second", b)):
@@ -243,22 +246,22 @@ def doubt(a: Level, b: Level) -> str:
     return ""
 
 
-def _end(effect: Effect, rule: Rule, sign: int) -> Callable[[float], float]:
-    """The lower end of an effect by its tail; with a sign of −1 the upper one, turned round."""
+def _end(effect: ArmEffect, rule: LookRule, sign: int) -> Callable[[float], float]:
+    """The lower limit of an effect as a function of its tail; with a sign of −1 the negated upper limit."""
     if sign > 0:
         return lambda tail: float(effect.limits((tail, 0.0), rule)[0])
     return lambda tail: -float(effect.limits((0.0, tail), rule)[1])
 
 
-def _linearised(arm: Moments, column: Column | str) -> tuple[Floats, Floats]:
-    """A level, and the weights of columns by which a unit's deviation moves it."""
-    chosen = Column(column) if isinstance(column, str) else column
+def _linearised(arm: Moments, column: MetricColumn | str) -> tuple[Floats, Floats]:
+    """A level, and its derivative with respect to each column's mean (the delta method)."""
+    metric = MetricColumn(column) if isinstance(column, str) else column
     weights = np.zeros(arm.mean.shape)
-    top = arm.place(chosen.numerator)
-    if chosen.denominator is None:
+    top = arm.place(metric.numerator)
+    if metric.denominator is None:
         weights[..., top] = 1.0
         return arm.mean[..., top], weights
-    below = arm.place(chosen.denominator)
+    below = arm.place(metric.denominator)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = arm.mean[..., top] / arm.mean[..., below]
         weights[..., top] += 1 / arm.mean[..., below]
@@ -266,8 +269,8 @@ def _linearised(arm: Moments, column: Column | str) -> tuple[Floats, Floats]:
     return ratio, weights
 
 
-def _theta(pooled: Moments, column: Column | str, covariates: Sequence[Column | str]) -> Floats:
-    """How much the level moves with each covariate; 0 for one that does not vary."""
+def _theta(pooled: Moments, column: MetricColumn | str, covariates: Sequence[MetricColumn | str]) -> Floats:
+    """The regression coefficient of each covariate; 0 for a constant covariate."""
     own = _linearised(pooled, column)[1]
     others = np.stack([_linearised(pooled, covariate)[1] for covariate in covariates], axis=-2)
     spread = np.einsum("...ic,...cd,...jd->...ij", others, pooled.covariance, others)

@@ -1,17 +1,17 @@
-"""Bayesian answers: how probable it is that the difference is above, within or below a region of no importance.
+"""Bayesian answers: the probability that the difference is above, within or below a region of practical equivalence.
 
-There is no p-value here, and no null hypothesis. The region of practical equivalence (ROPE) holds the differences
-too small to matter, from −rope to rope; with a rope of 0 it is empty, and its probability is 0.
+There is no p-value here, and no null hypothesis. The region of practical equivalence (ROPE) contains the differences
+that are too small to matter, from −rope to rope; with a rope of 0 it is empty, and its probability is 0.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from cranfield.parameters import Real
+from cranfield.base.parameters import Real
 from cranfield.stats.paired import mean_and_error, t_limits
-from cranfield.stats.test import Figures, Question, Test
 from cranfield.stats.ties import Floats, differences
+from cranfield.stats.two_sample_test import SignificanceSettings, SignificanceValues, Test
 
 NO_P = "a Bayesian analysis gives probabilities, not a p-value"
 BLOCK = 1024
@@ -37,8 +37,7 @@ class _Bayesian(Test):
 class BayesianBootstrap(_Bayesian):
     """How probable is a mean difference above, within and below the region of practical equivalence?
 
-    Assumes nothing of the distribution but that the values seen are the values there are. No p-value; the interval is
-    credible.
+    Assumes only that the observed values are all possible values. No p-value; the interval is credible.
     """
 
     name = "bayes"
@@ -49,12 +48,12 @@ class BayesianBootstrap(_Bayesian):
     too_sure = "few pairs"
     false_alarms = "6 to 11 % with 25 pairs, 26 % where 80 % of them tie, 13 % where 80 % of 50 do"
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         d = differences(a, b)
         low, high, worse, better = question.in_batches(self._probabilities, d)
         return _figures(d.mean(axis=1), low, high, worse, better, question.resamples)
 
-    def _probabilities(self, d: Floats, question: Question) -> tuple[Floats, Floats, Floats, Floats]:
+    def _probabilities(self, d: Floats, question: SignificanceSettings) -> tuple[Floats, Floats, Floats, Floats]:
         draws = posterior_means(d, question.resamples, question.rng)
         below, above = question.tails
         low, high = np.quantile(draws, [below, 1 - above], axis=1)
@@ -77,7 +76,7 @@ class BayesianT(_Bayesian):
     short = "Bayesian t"
     reference = "Benavoli, Corani, Demšar and Zaffalon (2017)"
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
         mean, error = mean_and_error(differences(a, b))
@@ -87,7 +86,9 @@ class BayesianT(_Bayesian):
         return _figures(mean, low, high, worse, better, 0)
 
 
-def _figures(mean: Floats, low: Floats, high: Floats, worse: Floats, better: Floats, resamples: int) -> Figures:
+def _figures(
+    mean: Floats, low: Floats, high: Floats, worse: Floats, better: Floats, resamples: int
+) -> SignificanceValues:
     rope = np.clip(1 - worse - better, 0.0, 1.0)
     extra = {"P(better)": better, "P(rope)": rope, "P(worse)": worse}
-    return Figures(np.full(len(mean), np.nan), mean, low, high, resamples == 0, resamples, NO_P, extra)
+    return SignificanceValues(np.full(len(mean), np.nan), mean, low, high, resamples == 0, resamples, NO_P, extra)

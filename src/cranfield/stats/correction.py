@@ -1,8 +1,8 @@
 """Corrections for many tests: with enough of them, some are small by chance.
 
 Bonferroni, Holm, Hochberg and Šidák bound the chance of any false alarm in the family; Benjamini and Hochberg, and
-Benjamini and Yekutieli, the expected share of false ones among the alarms. A p-value that does not exist (NaN) is no
-member of the family and stays NaN.
+Benjamini and Yekutieli, the expected share of false ones among the alarms. A p-value that does not exist (NaN) is not
+part of the family and stays NaN.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.errors import DataError
-from cranfield.stats.method import Method
+from cranfield.base.errors import DataError
+from cranfield.base.registry import Registry
+from cranfield.stats.method import StatisticalMethod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,23 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["CORRECTIONS", "Correction", "correct", "correction", "holm_limits"]
 
 
-class Correction(Method, ABC):
-    """A correction by name: how it changes p-values that stand in ascending order, and what it promises."""
+class Correction(StatisticalMethod, ABC):
+    """A correction for multiple testing: how it changes sorted p-values, and which error rate it bounds."""
 
-    kind = "correction"
-    registry: ClassVar[dict[str, Correction]] = {}
+    registry: ClassVar[Registry[Correction]] = Registry("correction", "corrections", refusal=DataError)
 
     controls: ClassVar[Literal["nothing", "family-wise error", "false discovery rate"]]
-    stepwise: ClassVar[bool] = False  # whether what is rejected makes it easier for the rest
-    intervals: ClassVar[str] = ""  # of what kind those are that keep its level; none where it corrects nothing
+    stepwise: ClassVar[bool] = False  # whether rejected hypotheses lower the bar for the others
+    intervals: ClassVar[str] = ""  # the kind of simultaneous intervals at its level; empty if it corrects nothing
     facts = ("controls",)
 
     @abstractmethod
     def corrected(self, p: Floats) -> Floats:
-        """The p-values, which stand in ascending order, after correction."""
+        """The corrected p-values of p-values in ascending order."""
 
     def level_of_one(self, alpha: float, tests: int) -> float:
-        """The largest p-value that is at most alpha after correction among so many, whatever the others are.
+        """The largest p-value that is rejected at alpha among a number of tests, whatever the other p-values are.
 
         >>> correction("holm").level_of_one(0.05, 10), correction("none").level_of_one(0.05, 10)
         (0.005, 0.05)
@@ -50,11 +50,11 @@ class Correction(Method, ABC):
 
     @property
     def corrects(self) -> bool:
-        """Whether it changes anything at all."""
+        """Whether the correction changes p-values."""
         return self.controls != "nothing"
 
     def next_level(self, alpha: float, tests: int, rejected: int) -> float:
-        """The p-value that one more test would need where so many of all are rejected.
+        """The p-value that one more test needs if some of all tests are already rejected.
 
         >>> correction("holm").next_level(0.05, 10, 5), correction("bh").next_level(0.05, 10, 3)
         (0.01, 0.02)
@@ -64,10 +64,10 @@ class Correction(Method, ABC):
         return self.level_of_one(alpha, max(1, tests - rejected) if self.stepwise else tests)
 
     def interval_level(self, level: float, tests: int, rejected: int) -> float:
-        """The level of each interval so that all hold together at `level`.
+        """The level of each interval so that all of them hold together at `level`.
 
-        Where the correction bounds the false discovery rate, the level of those that were rejected, so that of these the
-        expected share that is wrong keeps it: the false coverage rate (Benjamini and Yekutieli, 2005).
+        If the correction bounds the false discovery rate, this is the level for the rejected tests: the expected share
+        of wrong intervals among them is then bounded (false coverage rate; Benjamini and Yekutieli, 2005).
 
         >>> round(correction("holm").interval_level(0.95, 10, 4), 6), round(correction("bh").interval_level(0.95, 10, 4), 6)
         (0.995, 0.98)
@@ -77,12 +77,12 @@ class Correction(Method, ABC):
 
 
 def correct(p: npt.ArrayLike, method: str = "holm") -> Floats:
-    """The p-values corrected for their number, in the order and the shape given; NaNs are left out of the family.
+    """The p-values corrected for their number, in the same order and shape; NaNs are not part of the family.
 
     >>> correct([0.01, 0.04, 0.03], "holm").tolist()
     [0.03, 0.06, 0.06]
     """
-    chosen = correction(method)
+    corrector = correction(method)
     values = np.asarray(p, np.float64)
     family = values[~np.isnan(values)]
     if ((family < 0) | (family > 1)).any():
@@ -90,7 +90,7 @@ def correct(p: npt.ArrayLike, method: str = "holm") -> Floats:
     order = np.argsort(family, kind="stable")
     corrected = np.empty(len(family))
     if len(family):
-        corrected[order] = np.clip(chosen.corrected(family[order]), 0.0, 1.0)
+        corrected[order] = np.clip(corrector.corrected(family[order]), 0.0, 1.0)
     answer = np.full(values.shape, np.nan)
     answer[~np.isnan(values)] = corrected
     return answer
@@ -101,9 +101,10 @@ def holm_limits(
 ) -> Floats:
     """Lower limits that hold together, in all but `tail` of cases, and agree with Holm's one-sided tests.
 
-    `p` are the one-sided p-values that effects lie above `null`, and each of `limits` gives an effect's lower limit by the
-    chance that it leaves out. Those that Holm rejects stay above the null, no lower than where Bonferroni puts them; the
-    others share what is left of the tail (Guilbaud, 2008; Strassburger and Bretz, 2008). Upper limits: turn the signs.
+    `p` are the one-sided p-values that effects lie above `null`, and each of `limits` maps a tail probability to an
+    effect's lower limit. Limits of effects that Holm rejects stay above the null, and are at least Bonferroni's; the
+    others share the rest of the tail (Guilbaud, 2008; Strassburger and Bretz, 2008). For upper limits, change the
+    signs.
 
     >>> ends = [lambda tail: 0.5 - tail, lambda tail: -tail]
     >>> holm_limits([0.001, 0.5], ends, 0.05).tolist()
@@ -147,48 +148,47 @@ class Uncorrected(Correction):
         return alpha
 
 
-class Bonferroni(Correction):
-    """Bounds the chance of any false alarm: p times their number. Holm's does more."""
+class _FamilyWise(Correction):
+    controls = "family-wise error"
+    intervals = "Bonferroni"
+
+
+class Bonferroni(_FamilyWise):
+    """Bounds the chance of any false alarm: p times the number of tests. Holm's correction is never weaker."""
 
     name = "bonferroni"
     title = "Bonferroni"
     reference = "Dunn (1961)"
-    controls = "family-wise error"
-    intervals = "Bonferroni"
 
     def corrected(self, p: Floats) -> Floats:
         return p * len(p)
 
 
-class Holm(Correction):
+class Holm(_FamilyWise):
     """Bounds the chance of any false alarm, whatever the tests have in common; the default."""
 
     name = "holm"
     title = "Holm"
     reference = "Holm (1979)"
-    controls = "family-wise error"
     stepwise = True
-    intervals = "Bonferroni"
 
     def corrected(self, p: Floats) -> Floats:
         return np.asarray(np.maximum.accumulate(p * _left(p)), np.float64)
 
 
-class Hochberg(Correction):
+class Hochberg(_FamilyWise):
     """Bounds the chance of any false alarm for independent or positively dependent tests."""
 
     name = "hochberg"
     title = "Hochberg"
     reference = "Hochberg (1988)"
-    controls = "family-wise error"
     stepwise = True
-    intervals = "Bonferroni"
 
     def corrected(self, p: Floats) -> Floats:
         return _from_the_largest(p * _left(p))
 
 
-class Sidak(Correction):
+class Sidak(_FamilyWise):
     """Bounds the chance of any false alarm for independent or positively dependent tests: 1 − (1 − p)^m."""
 
     name = "sidak"
@@ -196,7 +196,6 @@ class Sidak(Correction):
     short = "Sidak"
     intervals = "Sidak"
     reference = "Šidák (1967)"
-    controls = "family-wise error"
 
     def corrected(self, p: Floats) -> Floats:
         with np.errstate(divide="ignore"):
@@ -206,32 +205,33 @@ class Sidak(Correction):
         return -math.expm1(math.log1p(-alpha) / tests)
 
 
-class BenjaminiHochberg(Correction):
+class _FalseDiscovery(Correction):
+    controls = "false discovery rate"
+    intervals = "false coverage rate"
+
+    def corrected(self, p: Floats) -> Floats:
+        return _from_the_largest(p * len(p) / np.arange(1, len(p) + 1))
+
+
+class BenjaminiHochberg(_FalseDiscovery):
     """Bounds the expected share of false alarms among the alarms, for independent or positively dependent tests."""
 
     name = "benjamini-hochberg"
     title = "Benjamini-Hochberg"
     reference = "Benjamini and Hochberg (1995)"
     aliases = ("bh", "fdr", "fdr-bh")
-    controls = "false discovery rate"
-    intervals = "false coverage rate"
-
-    def corrected(self, p: Floats) -> Floats:
-        return _step_up(p)
 
 
-class BenjaminiYekutieli(Correction):
+class BenjaminiYekutieli(_FalseDiscovery):
     """Bounds the expected share of false alarms among the alarms, whatever the tests have in common."""
 
     name = "benjamini-yekutieli"
     title = "Benjamini-Yekutieli"
     reference = "Benjamini and Yekutieli (2001)"
     aliases = ("by", "fdr-by")
-    controls = "false discovery rate"
-    intervals = "false coverage rate"
 
     def corrected(self, p: Floats) -> Floats:
-        return np.minimum(1.0, _step_up(p) * _harmonic(len(p)))
+        return np.minimum(1.0, super().corrected(p) * _harmonic(len(p)))
 
     def level_of_one(self, alpha: float, tests: int) -> float:
         return alpha / (tests * _harmonic(tests))
@@ -243,12 +243,8 @@ def _harmonic(number: int) -> float:
 
 
 def _left(p: Floats) -> Floats:
-    """For each p-value in ascending order, how many are no smaller than it."""
+    """For each p-value in ascending order, the number of p-values that are at least as large."""
     return np.arange(len(p), 0, -1, dtype=np.float64)
-
-
-def _step_up(p: Floats) -> Floats:
-    return _from_the_largest(p * len(p) / np.arange(1, len(p) + 1))
 
 
 def _from_the_largest(p: Floats) -> Floats:

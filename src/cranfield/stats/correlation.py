@@ -1,9 +1,9 @@
 """Do two scorings put the same items into the same order? Rank correlations, and Pearson's.
 
-Each takes two sequences of scores of the same items, higher being better. A coefficient that does not
-exist for its data (everything tied, a single item) is NaN here, and `undefined` says why in words, so
-that nobody mistakes a convention for a result. Where ties are concerned the `-a` variants give the
-expectation over the orders of the tied items, the `-b` variants leave tied pairs out and rescale.
+Each takes two sequences of scores of the same items, higher being better. A coefficient that does not exist for its
+data (everything tied, a single item) is NaN here, and `undefined` says why in words, so that nobody mistakes a
+convention for a result. With ties, the `-a` variants give the expectation over the orders of tied items; the `-b`
+variants leave tied pairs out and rescale.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def tau_a(x: Any, y: Any) -> float:
-    """Kendall's tau-a: concordant less discordant pairs, over all pairs; a tied pair is neither.
+    """Kendall's tau-a: concordant minus discordant pairs, over all pairs; a tied pair is neither.
 
     >>> round(tau_a([4, 3, 2, 1], [2, 1, 4, 3]), 4)  # A B C D against C D A B: four inversions of six pairs
     -0.3333
@@ -38,7 +38,7 @@ def tau_a(x: Any, y: Any) -> float:
 
 
 def tau_b(x: Any, y: Any) -> float:
-    """Kendall's tau-b: concordant less discordant pairs, scaled by the pairs that are not tied in either.
+    """Kendall's tau-b: concordant minus discordant pairs, scaled by the pairs that are not tied in either.
 
     >>> round(tau_b([3, 2, 1], [3, 1, 1]), 4)  # two concordant pairs, one tied in y: 2 / sqrt(3 × 2)
     0.8165
@@ -50,8 +50,8 @@ def tau_b(x: Any, y: Any) -> float:
 def tau_ap(x: Any, y: Any) -> float:
     """AP correlation (Yilmaz, Aslam and Robertson, 2008): x is the truth, y the estimate whose top counts most.
 
-    Pick an item of y other than its first, then one above it: are the two in the right order? The chance of
-    that, stretched to -1 … 1. Neither x nor y may hold ties.
+    It is the probability that a random item of y (except the first) and a random item above it are in the right order,
+    rescaled to -1 … 1. Neither x nor y may contain ties.
 
     >>> tau_ap([3, 2, 1], [3, 1, 2])  # the second is right about the first, the third about one of two
     0.5
@@ -71,7 +71,7 @@ def tau_ap_a(x: Any, y: Any) -> float:
 
 
 def tau_ap_b(x: Any, y: Any) -> float:
-    """AP correlation with ties in both, each seen from the other and averaged (Urbano and Marrero, 2017).
+    """AP correlation with ties in both: the mean of the two directions (Urbano and Marrero, 2017).
 
     A symmetric coefficient: even without ties it is the mean of `tau_ap(x, y)` and `tau_ap(y, x)`.
 
@@ -83,7 +83,7 @@ def tau_ap_b(x: Any, y: Any) -> float:
 
 
 def spearman(x: Any, y: Any) -> float:
-    """Spearman's rho: Pearson's correlation of the ranks, tied items sharing the mean of theirs.
+    """Spearman's rho: Pearson's correlation of the ranks; tied items share the mean of their ranks.
 
     >>> spearman([4, 3, 2, 1], [2, 1, 4, 3])
     -0.6
@@ -124,9 +124,9 @@ def pearson(x: Any, y: Any) -> float:
 def tau_union(first: Sequence[Hashable], second: Sequence[Hashable], names: Sequence[Hashable] | None = None) -> float:
     """Kendall's tau union (Breuer et al., 2020): two lists as positions in their union, correlated place by place.
 
-    The union lists the first list's items in order, then the second's own, so that what items are called does not
-    matter; `names` is another numbering. The lists must be of one length, else it is NaN. One must know what this
-    measures: new items count as being in order, so that even two lists without a common item correlate fully.
+    The union lists the first list's items in order, then the items that only the second has, so the names of items do
+    not matter; `names` is another numbering. Lists of different lengths give NaN. Caution: new items count as being in
+    order, so even two lists without a common item have a correlation of 1.
 
     >>> tau_union(["a", "b", "c"], ["d", "e", "f"]), tau_union(["a", "b", "c"], ["b", "a", "d"])
     (1.0, 0.33333333333333337)
@@ -138,46 +138,50 @@ def tau_union(first: Sequence[Hashable], second: Sequence[Hashable], names: Sequ
 
 
 @dataclass(frozen=True)
-class Coefficient:
-    """A correlation by name: how it is computed, what it is, and what its data must be."""
+class CorrelationCoefficient:
+    """A correlation coefficient: its function, its description, and the requirements on its data."""
 
     compute: Callable[[Any, Any], float]
     about: str
-    varied: bool = True  # neither side may give all items one score
-    untied: str = ""  # "both" or "first": sides that may hold no ties at all
-    instead: str = ""  # what to use where they do
+    varied: bool = True  # both sides need at least two different scores
+    untied: str = ""  # "both" or "first": sides that must not contain ties
+    instead: str = ""  # the coefficient to use with ties
     finite: bool = False  # the scores themselves count, not only their order
 
 
-COEFFICIENTS: dict[str, Coefficient] = {
-    "tau": Coefficient(tau_b, "Kendall's tau, the variant b: pairs tied in either are left out"),
-    "tau-a": Coefficient(tau_a, "Kendall's tau over all pairs, tied ones counting as neither", varied=False),
-    "tau-b": Coefficient(tau_b, "Kendall's tau over the pairs that are not tied"),
-    "tau-ap": Coefficient(tau_ap, "AP correlation: the top counts most", False, "both", "tau-ap-a or tau-ap-b"),
-    "tau-ap-a": Coefficient(tau_ap_a, "AP correlation, expected over the second's ties", False, "first", "tau-ap-b"),
-    "tau-ap-b": Coefficient(tau_ap_b, "AP correlation both ways round, with ties in either"),
-    "spearman": Coefficient(spearman, "Spearman's rho: Pearson's r of the ranks"),
-    "weighted-tau": Coefficient(weighted_tau, "Kendall's tau with weights 1/r + 1/s"),
-    "pearson": Coefficient(pearson, "Pearson's r of the scores themselves", finite=True),
+COEFFICIENTS: dict[str, CorrelationCoefficient] = {
+    "tau": CorrelationCoefficient(tau_b, "Kendall's tau, the variant b: pairs tied in either are left out"),
+    "tau-a": CorrelationCoefficient(tau_a, "Kendall's tau over all pairs, tied ones counting as neither", varied=False),
+    "tau-b": CorrelationCoefficient(tau_b, "Kendall's tau over the pairs that are not tied"),
+    "tau-ap": CorrelationCoefficient(
+        tau_ap, "AP correlation: the top counts most", False, "both", "tau-ap-a or tau-ap-b"
+    ),
+    "tau-ap-a": CorrelationCoefficient(
+        tau_ap_a, "AP correlation, expected over the second's ties", False, "first", "tau-ap-b"
+    ),
+    "tau-ap-b": CorrelationCoefficient(tau_ap_b, "AP correlation both ways round, with ties in either"),
+    "spearman": CorrelationCoefficient(spearman, "Spearman's rho: Pearson's r of the ranks"),
+    "weighted-tau": CorrelationCoefficient(weighted_tau, "Kendall's tau with weights 1/r + 1/s"),
+    "pearson": CorrelationCoefficient(pearson, "Pearson's r of the scores themselves", finite=True),
 }
 
 
 def correlation(kind: str, x: Any, y: Any) -> float:
-    """A correlation by its name; NaN where it is not defined.
+    """A correlation by its name; NaN if it is undefined.
 
     >>> correlation("tau-a", [1, 2, 3], [1, 3, 2])
     0.3333333333333333
     """
-    return _known(kind).compute(x, y)
+    return _coefficient(kind).compute(x, y)
 
 
 def undefined(kind: str, x: Any, y: Any) -> str:
-    """Why a correlation does not exist for this data, or nothing where it does.
+    """Why a correlation is undefined for these data; empty if it is defined.
 
     >>> undefined("tau-b", [1, 2, 3], [5, 5, 5])
     'all 3 scores of the second are the same'
     """
-    coefficient = _known(kind)
+    coefficient = _coefficient(kind)
     x, y = _two(x, y)
     if len(x) < 2:
         return f"there is nothing to order: expected two items or more, found {len(x)}"
@@ -191,7 +195,7 @@ def undefined(kind: str, x: Any, y: Any) -> str:
     return ""
 
 
-def _known(kind: str) -> Coefficient:
+def _coefficient(kind: str) -> CorrelationCoefficient:
     if kind not in COEFFICIENTS:
         raise DataError(f"no correlation {kind!r}; there are {', '.join(COEFFICIENTS)}")
     return COEFFICIENTS[kind]
@@ -229,7 +233,7 @@ def _kendall(x: Floats, y: Floats) -> float:
 
 
 def _right_above(x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
-    """For each item: its first rank in y, how many share it, and how many of the items above are above in x as well."""
+    """For each item: its first rank in y, the size of its tie, and how many items are above it in both y and x."""
     _, group, size = np.unique(-y, return_inverse=True, return_counts=True)
     first = np.cumsum(size) - size + 1
     right = np.empty(len(x))

@@ -2,7 +2,7 @@
 
 Equivalence is shown by two one-sided t-tests (TOST): the difference is significantly above −margin and significantly
 below margin, which is the same as the interval of level 1 − 2 alpha lying within the margins. Non-inferiority is the
-first half alone. The margin is the user's to choose, before looking.
+first half alone. The user must choose the margin before looking at the data.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.errors import DataError
-from cranfield.stats.limits import above, below
+from cranfield.base.errors import DataError
+from cranfield.stats.interval_limits import above, below
 from cranfield.stats.paired import t_limits
 from cranfield.stats.ties import differences, rounding, two_samples
 from cranfield.stats.unpaired import welch_error
@@ -28,7 +28,7 @@ __all__ = ["Equivalence", "non_inferiority", "tost"]
 
 @dataclass(frozen=True)
 class Equivalence:
-    """What a test against margins says. `p` is the larger of the two where both are needed."""
+    """The result of a test against margins. `p` is the larger p-value if both tests are needed."""
 
     kind: str
     """"equivalence" or "non-inferiority"."""
@@ -44,7 +44,7 @@ class Equivalence:
     p_below: float
     """Of the test that the difference is below margin; for non-inferiority it takes no part in the decision."""
     p: float
-    shown: bool
+    significant: bool
     decision: str
     reason: str = ""
 
@@ -98,13 +98,13 @@ def _measured(a: Floats, b: Floats, paired: bool) -> tuple[Floats, Floats, Float
     return np.asarray(d.mean()), np.asarray(d.std(ddof=1) / math.sqrt(len(d))), np.asarray(len(d) - 1.0)
 
 
-def decision(kind: str, shown: bool, low: float, high: float, margin: float) -> str:
-    """What an interval of level 1 − 2 alpha says, and whether the test has shown what it is for."""
+def decision(kind: str, rejects: bool, low: float, high: float, margin: float) -> str:
+    """The decision in one word, from the interval of level 1 − 2 alpha and whether the test `rejects`."""
     if kind == "equivalence":
-        if shown:
+        if rejects:
             return "equivalent"
         return "different" if above(low, high, margin) or below(low, high, -margin) else "undecided"
-    if shown:
+    if rejects:
         return "superior" if above(low, high) else "not inferior"
     return "inferior" if below(low, high, -margin) else "undecided"
 

@@ -1,9 +1,9 @@
 """Sufficient statistics of several columns of numbers: how many rows, their means, their squares and products.
 
-Means, ratios of sums, their variances and what a covariate explains all follow from these, so that a database adds
-up and nothing else travels. Products are kept centred, about the means: two `Moments` of different rows are added
-without loss of digits. Raw sums of large numbers that vary little have lost their digits before they arrive; give
-them about a `shift` close to the mean, or give variances and covariances as databases compute them.
+Means, ratios of sums, their variances and the effect of covariates all follow from these, so a database only has to
+send sums. Products are kept centred, about the means: two `Moments` of different rows are added without loss of digits.
+Raw sums of large numbers that vary little lose digits. Use sums of x − shift with a `shift` close to the mean, or
+variances and covariances as databases compute them.
 
 All fields may have leading axes, one entry for each of many tables of the same columns.
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class Moments:
 
     @classmethod
     def of(cls, **columns: Any) -> Moments:
-        """Those of columns of one length, a row for each unit (the last axis)."""
+        """The moments of columns of equal length, one row per unit (the last axis)."""
         table = np.stack(np.broadcast_arrays(*(np.asarray(values, np.float64) for values in columns.values())))
         if not np.isfinite(table).all():
             row = int(np.argwhere(~np.isfinite(table))[0][-1])
@@ -65,7 +65,7 @@ class Moments:
         products: Mapping[tuple[str, str], float],
         shift: Mapping[str, float] | None = None,
     ) -> Moments:
-        """Those of raw sums Σx and sums of products Σxy, squares among them; of x − shift where a shift is given.
+        """The moments from raw sums Σx and sums of products Σxy, including squares; of x − shift if a shift is given.
 
         >>> arm = Moments.from_sums(3, {"x": 6.0}, {("x", "x"): 14.0})
         >>> arm.mean.tolist(), arm.covariance.tolist()
@@ -91,7 +91,7 @@ class Moments:
     def from_covariances(
         cls, n: float, means: Mapping[str, float], covariances: Mapping[tuple[str, str], float]
     ) -> Moments:
-        """Those of sample variances and covariances (over n − 1), as databases compute them.
+        """The moments from sample variances and covariances (over n − 1), as databases compute them.
 
         >>> Moments.from_covariances(3, {"x": 2.0}, {("x", "x"): 1.0}).products.tolist()
         [[2.0]]
@@ -103,19 +103,19 @@ class Moments:
 
     @property
     def covariance(self) -> Floats:
-        """Sample variances and covariances, over n − 1; NaN of fewer than two rows."""
+        """Sample variances and covariances, over n − 1; NaN for fewer than two rows."""
         with np.errstate(divide="ignore", invalid="ignore"):
             freedom = np.where(self.n > 1, self.n - 1, np.nan)
             return np.asarray(self.products / freedom[..., None, None], np.float64)
 
     def place(self, name: str) -> int:
-        """Where a column stands."""
+        """The position of a column."""
         if name not in self.names:
             raise DataError(f"moments: expected a column of {', '.join(self.names)}, found {name!r}")
         return self.names.index(name)
 
     def __add__(self, other: Moments) -> Moments:
-        """Those of the rows of both (Chan, Golub and LeVeque, 1983)."""
+        """The moments of the rows of both (Chan, Golub and LeVeque, 1983)."""
         if self.names != other.names:
             raise DataError(f"moments: expected the same columns, found {self.names} and {other.names}")
         n = self.n + other.n

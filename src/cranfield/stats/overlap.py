@@ -1,10 +1,10 @@
 """How much two ranked lists overlap, from the top down: rank-biased overlap and its plainer relatives.
 
-Lists may differ in length and in their items, and may hold ties. What a tie means decides how it is
-treated (Corsi and Urbano, "The Treatment of Ties in Rank-Biased Overlap", SIGIR 2024):
+Lists may differ in length and in their items, and may hold ties. The treatment of ties depends on their meaning (Corsi
+and Urbano, "The Treatment of Ties in Rank-Biased Overlap", SIGIR 2024):
 
 - `a`: the true order is unknown; the value is the expectation over all orders of the tied items
-- `b`: as `a`, corrected for the information that ties lose, so that a list agrees with itself fully
+- `b`: as `a`, corrected for the information that ties lose, so that a list has an overlap of 1 with itself
 - `w`: the items are equals; a tied group is taken in whole as soon as its first rank is reached
 
 At any depth at most one group of each list is cut by that depth, so that four counts of shared items
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 Ties: TypeAlias = Literal["a", "b", "w"]
 
 
-class Ranking:
-    """Items from first to last, some of them tied. Made from a list whose tied items stand together in a set or a list.
+class TiedRanking:
+    """Items from first to last, some of them tied. Make it from a list in which tied items form a set or a list.
 
-    >>> ranking = Ranking(["red", {"blue"}, ["green", "pink"]])
+    >>> ranking = TiedRanking(["red", {"blue"}, ["green", "pink"]])
     >>> ranking.items, ranking.top.tolist(), ranking.bottom.tolist()
     (['red', 'blue', 'green', 'pink'], [1, 2, 3, 3], [1, 2, 4, 4])
     """
@@ -50,18 +50,18 @@ class Ranking:
         self._fill(items, sizes)
 
     @classmethod
-    def by_score(cls, scores: Mapping[Any, float]) -> Ranking:
-        """Items by score, highest first; those of equal score are tied.
+    def by_score(cls, scores: Mapping[Any, float]) -> TiedRanking:
+        """Items by score, highest first; items of equal score are tied.
 
-        >>> Ranking.by_score({"red": 1, "blue": 3, "green": 1}).top.tolist()
+        >>> TiedRanking.by_score({"red": 1, "blue": 3, "green": 1}).top.tolist()
         [1, 2, 2]
         """
         best = sorted(scores, key=lambda item: -scores[item])
         return cls.of_sorted(best, np.array([scores[item] for item in best], np.float64))
 
     @classmethod
-    def of_sorted(cls, items: Sequence[Any], scores: npt.NDArray[Any]) -> Ranking:
-        """Items that stand in order already; neighbours of equal score are tied."""
+    def of_sorted(cls, items: Sequence[Any], scores: npt.NDArray[Any]) -> TiedRanking:
+        """Items that are already sorted; neighbours of equal score are tied."""
         starts = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]]) if len(items) else np.zeros(0, np.int64)
         ranking = cls.__new__(cls)
         ranking._fill(list(items), np.diff(np.r_[starts, len(items)]).tolist())
@@ -85,37 +85,37 @@ class Ranking:
 
     @cached_property
     def tied(self) -> bool:
-        """Whether any two items are."""
+        """Whether any two items are tied."""
         return bool((self.top < self.bottom).any())
 
     @cached_property
     def part(self) -> Floats:
-        """At each depth, the share of the group standing there that lies at or above it."""
+        """At each depth, the share of its tied group that lies at or above this depth."""
         answer: Floats = (np.arange(2, len(self.items) + 2) - self.top) / (self.bottom - self.top + 1)
         return answer
 
     @cached_property
     def squares(self) -> Floats:
-        """At each depth, the sum of the items' squared shares of being at or above it."""
+        """At each depth, the sum of the items' squared probabilities to be at or above it."""
         answer: Floats = np.square(self.part) * (self.bottom - self.top + 1) + (self.top - 1)
         return answer
 
-    def head(self, k: int | None) -> Ranking:
-        """The first k items; of a tied group that k divides, those that stand first."""
+    def head(self, k: int | None) -> TiedRanking:
+        """The first k items; if k divides a tied group, its first items in the given order."""
         if k is None or k >= len(self.items):
             return self
-        kept = Ranking.__new__(Ranking)
+        first = TiedRanking.__new__(TiedRanking)
         _, sizes = np.unique(self.top[:k], return_counts=True)
-        kept._fill(self.items[:k], sizes.tolist())
-        return kept
+        first._fill(self.items[:k], sizes.tolist())
+        return first
 
-    def broken(self) -> Ranking:
+    def broken(self) -> TiedRanking:
         """The same items in the same order, without ties."""
-        return Ranking.of_sorted(self.items, np.arange(len(self.items)))
+        return TiedRanking.of_sorted(self.items, np.arange(len(self.items)))
 
 
 class RBO(NamedTuple):
-    """Rank-biased overlap: extrapolated, its lowest and highest value over what is not seen, and the gap of the two."""
+    """Rank-biased overlap: the extrapolated value, the lowest and highest possible value, and their gap."""
 
     ext: float
     min: float
@@ -127,7 +127,7 @@ def rbo(first: Any, second: Any, p: float = 0.9, ties: Ties = "a") -> RBO:
     """Rank-biased overlap (Webber, Moffat and Zobel, 2010): agreement at each depth d, weighted by (1 - p) p^(d-1).
 
     Lists may hold ties (a set or a list inside the list, or scores: `{item: score}`) and may differ in length and
-    items. `ext` assumes that agreement goes on beyond what is seen as it is at its end; `min` and `max` bound it.
+    items. `ext` assumes that the agreement at the end of the lists continues below them; `min` and `max` are bounds.
 
     >>> [round(value, 4) for value in rbo(["a", "b", "c"], ["a", "c", "b"], p=0.5)]
     [0.875, 0.8294, 0.875, 0.0456]
@@ -151,7 +151,7 @@ def rbo(first: Any, second: Any, p: float = 0.9, ties: Ties = "a") -> RBO:
 
 
 def rbo_cut(first: Any, second: Any, p: float = 0.9, k: int | None = None, ties: Ties = "a") -> float:
-    """Agreement down to depth k only, its weights scaled to sum to 1: what Clarke's Compatibility calls RBO.
+    """Agreement down to depth k only, with weights that sum to 1: RBO as in Clarke's Compatibility.
 
     >>> rbo_cut(["a", "b", "c"], ["a", "c", "b"], p=0.5, k=2)  # (1 + 0.5 × 1/2) / (1 + 0.5)
     0.8333333333333334
@@ -192,7 +192,7 @@ def average_overlap(first: Any, second: Any, k: int | None = None, ties: Ties = 
 
 
 def jaccard(first: Any, second: Any, k: int | None = None) -> float:
-    """Items in both top k, over items in either. Ties stand as they are given: a set's members in no certain order.
+    """Items in both top k, over items in either. Tied items keep their given order; a set has no certain order.
 
     >>> jaccard(["a", "b", "c"], ["a", "c", "d"], k=2)
     0.3333333333333333
@@ -202,18 +202,18 @@ def jaccard(first: Any, second: Any, k: int | None = None) -> float:
     return len(one & other) / len(one | other)
 
 
-def ranking(items: Any) -> Ranking:
-    """A ranking from what people have: a list with ties, or scores."""
-    if isinstance(items, Ranking):
+def ranking(items: Any) -> TiedRanking:
+    """A ranking from a list with ties or from scores."""
+    if isinstance(items, TiedRanking):
         return items
     if isinstance(items, Mapping):
-        return Ranking.by_score(items)
+        return TiedRanking.by_score(items)
     if isinstance(items, (str, bytes)) or not hasattr(items, "__iter__"):
         raise DataError(f"expected a ranking as a list of items or as {{item: score}}, found {items!r:.60}")
-    return Ranking(items)
+    return TiedRanking(items)
 
 
-def _filled(one: Ranking) -> Ranking:
+def _filled(one: TiedRanking) -> TiedRanking:
     if not len(one):
         raise DataError("an empty ranking overlaps with nothing: expected at least one item")
     return one
@@ -227,7 +227,7 @@ def _refuse_depth(k: int | None) -> None:
 class _Pair:
     """Two rankings, the shorter first: at each depth of the longer, how many items they share."""
 
-    def __init__(self, first: Ranking, second: Ranking, ties: Ties) -> None:
+    def __init__(self, first: TiedRanking, second: TiedRanking, ties: Ties) -> None:
         if ties not in ("a", "b", "w"):
             raise DataError(f"ties must be a, b or w, got {ties!r}")
         short, long = (first, second) if len(_filled(first)) < len(_filled(second)) else (second, first)
@@ -242,7 +242,7 @@ class _Pair:
         place = place[both]
         self.shared = len(place)
         if self.ties == "w":
-            [self.seen] = self._reached(np.maximum(short.top[place], long.top[both]))
+            [self.overlap] = self._reached(np.maximum(short.top[place], long.top[both]))
             self.part: Floats | float = 1.0
             return
         top, bottom, long_top, long_bottom = short.top[place], short.bottom[place], long.top[both], long.bottom[both]
@@ -257,18 +257,18 @@ class _Pair:
         self.part = long.part
         in_short, in_long = short_complete - complete, long_complete - complete  # complete there, cut in the other
         cut = entered - in_short - in_long - complete
-        self.seen = complete + long.part * in_short
-        self.seen[: self.shorter] += short.part * (in_long + long.part * cut)[: self.shorter]
+        self.overlap = complete + long.part * in_short
+        self.overlap[: self.shorter] += short.part * (in_long + long.part * cut)[: self.shorter]
 
     def _reached(self, *ranks: Ints) -> Floats:
-        """For each of these columns of ranks: how many lie at or above each depth."""
+        """For each of these columns of ranks: how many ranks lie at or above each depth."""
         cells = np.concatenate([column + (i * self.longer - 1) for i, column in enumerate(ranks)])
         counts = np.bincount(cells, minlength=len(ranks) * self.longer).reshape(len(ranks), self.longer)
         return counts.cumsum(axis=1, dtype=np.float64)
 
     @cached_property
     def size(self) -> npt.NDArray[Any]:
-        """What the shared items are divided by at each depth; beyond its end a list goes on without ties."""
+        """The divisor of the shared items at each depth; below its end a list continues without ties."""
         if self.ties == "a":
             return self.depth
         size = np.concatenate(
@@ -277,12 +277,12 @@ class _Pair:
         return (size + self.long.bottom) / 2 if self.ties == "w" else np.sqrt(size) * np.sqrt(self.long.squares)
 
     def agreement(self, more: Floats | float = 0.0) -> Floats:
-        """Shared items, and more than are seen, over the size of the lists at each depth."""
-        answer: Floats = (self.seen + more) / self.size
+        """The shared items, plus those assumed below the end, over the size of the lists at each depth."""
+        answer: Floats = (self.overlap + more) / self.size
         return answer
 
     def most(self) -> Floats:
-        """The most that the unseen rest of the shorter list could add: it continues with the longer one's own items."""
+        """The most that the unseen rest of the shorter list could add: it continues with items of the longer list."""
         if self.ties == "w":
             return self.unseen.astype(np.float64)
         complete = np.minimum(self.unseen, self.free_complete)
@@ -290,7 +290,7 @@ class _Pair:
         return answer
 
     def likely(self, ends: float) -> Floats:
-        """What the unseen rest of the shorter list adds if it goes on agreeing as it does at its end."""
+        """What the unseen rest of the shorter list adds if the agreement at its end continues."""
         if self.ties == "w":
             return np.asarray(self.unseen * ends, np.float64)
         share = (self.free_complete + self.part * (self.free - self.free_complete)) / np.maximum(self.free, 1)

@@ -1,8 +1,8 @@
 """Tests of pairs by formula: Student's t, Wilcoxon's signed ranks, the sign test, McNemar's test.
 
-The last three are exact wherever that can be had. Zeros are dropped, as Wilcoxon did and as SciPy and R do by
-default; ties share their mean rank, and the distribution is then that of these very ranks under random signs,
-found by adding one rank after the other, not that of a table for untied ranks.
+The last three are exact if possible. Zeros are dropped, as Wilcoxon did and as SciPy and R do by default. Ties share
+their mean rank; the distribution is then that of these ranks under random signs, computed by adding one rank after the
+other, not that of a table for untied ranks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from cranfield.stats.test import Alternative, Figures, Outcome, Prospect, Question, Test, normal_tails, p_from_tails
 from cranfield.stats.ties import Bools, Floats, differences, mid_ranks, rounding
-from cranfield.stats.weighing import weighted_freedom, weighted_mean_and_error
+from cranfield.stats.two_sample_test import (
+    Alternative,
+    Prospect,
+    SignificanceResult,
+    SignificanceSettings,
+    SignificanceValues,
+    Test,
+    normal_tails,
+    p_from_tails,
+)
+from cranfield.stats.weighted_means import weighted_freedom, weighted_mean_and_error
 
 EXACT_RANKS = 250  # up to so many differences other than 0 Wilcoxon's test is exact; beyond, normal
 FEW = 20  # with so few the normal limit would reject where the test cannot
@@ -27,7 +36,7 @@ def mean_and_error(d: Floats) -> tuple[Floats, Floats]:
 
 
 def t_limits(mean: Floats, error: Floats, freedom: Floats | float, tails: tuple[float, float]) -> tuple[Floats, Floats]:
-    """The interval that a t distribution leaves between its tails; a tail of 0 leaves it open."""
+    """The interval between the tails of a t distribution; a tail of 0 leaves that side open."""
     from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
 
     below, above = (stdtrit(freedom, tail) if tail else -np.inf for tail in tails)
@@ -37,7 +46,8 @@ def t_limits(mean: Floats, error: Floats, freedom: Floats | float, tails: tuple[
 class T(Test):
     """Is the mean difference 0, measured against the spread of the differences?
 
-    Assumes that their mean is about normally distributed, which some dozens of pairs ensure. The interval is Student's.
+    Assumes that the mean is about normally distributed, which is true from a few dozen pairs on. The interval is
+    Student's.
     """
 
     name = "t"
@@ -51,7 +61,7 @@ class T(Test):
     weighable = True
     power = "formula"
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
         d, weights = differences(a, b), question.weights
@@ -59,7 +69,7 @@ class T(Test):
         df = d.shape[1] - 1 if weights is None else weighted_freedom(weights)
         t = mean / error
         p = p_from_tails(stdtr(df, t), stdtr(df, -t), question.alternative)
-        return Figures(p, t, *t_limits(mean, error, df, question.tails))
+        return SignificanceValues(p, t, *t_limits(mean, error, df, question.tails))
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
         """By the noncentral t distribution."""
@@ -74,7 +84,7 @@ class T(Test):
 
 
 def _below(t: float, df: int, shift: float) -> float:
-    """The chance of less than t; far out, where the noncentral distribution gives way, 0 or 1.
+    """The probability of less than t; 0 or 1 far out, where the noncentral distribution cannot be computed.
 
     From scipy.special, which loads in a third of the time of scipy.stats and has the same digits.
     """
@@ -89,8 +99,8 @@ def _below(t: float, df: int, shift: float) -> float:
 class Wilcoxon(Test):
     """Do the differences, ranked by size, lie as much above 0 as below?
 
-    Assumes that they are symmetric about their middle, which is not the mean in skewed data. Exact up to 250 differences
-    other than 0, ties included; zeros are dropped.
+    Assumes that they are symmetric about their middle, which differs from the mean in skewed data. Exact up to 250
+    differences other than 0, ties included; zeros are dropped.
     """
 
     name = "wilcoxon"
@@ -103,7 +113,7 @@ class Wilcoxon(Test):
     centre = "pseudomedian"
     power = "simulated"
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         d = differences(a, b)
         zeros = (d == 0).sum(axis=1, keepdims=True)
         ranks = np.where(d == 0, 0.0, mid_ranks(np.abs(d), rounding(a, b)) - zeros)
@@ -118,13 +128,13 @@ class Wilcoxon(Test):
             mean, deviation = many.sum(axis=1) / 2, np.sqrt((many**2).sum(axis=1)) / 2
             lower[~exact], upper[~exact] = normal_tails(positive[~exact], mean, deviation)
         lean = positive - ranks.sum(axis=1) / 2
-        return Figures(p_from_tails(lower, upper, question.alternative), positive, exact=exact, lean=lean)
+        return SignificanceValues(p_from_tails(lower, upper, question.alternative), positive, exact=exact, lean=lean)
 
-    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+    def smallest_p(self, outcome: SignificanceResult, differing: int, sides: int) -> float:
         return float(sides / 2**differing)
 
-    def simulated_p(self, d: Floats, question: Question) -> Floats:
-        """Exact with few pairs, beyond by the normal limit with its correction for ties; zeros are left out."""
+    def simulated_p(self, d: Floats, question: SignificanceSettings) -> Floats:
+        """Exact for few pairs, else the normal limit with a correction for ties; zeros are left out."""
         if d.shape[1] <= FEW:
             return super().simulated_p(d, question)
         from scipy.special import ndtr
@@ -139,7 +149,7 @@ class Wilcoxon(Test):
 
 
 def sign_tails(up: Any, down: Any) -> tuple[Floats, Floats]:
-    """The chances of so few, and of so many, upward among all that go up or down, if both are as likely.
+    """The probabilities of so few, and of so many, positive signs, if both signs are equally likely.
 
     >>> [float(chance) for chance in sign_tails(3, 0)]
     [1.0, 0.125]
@@ -156,21 +166,21 @@ class _Wins(Test):
     centre = "median"
     discrete = True
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         d = differences(a, b)
         up, down = (d > 0).sum(axis=1), (d < 0).sum(axis=1)
         lean = (up - down).astype(np.float64)
         p = p_from_tails(*sign_tails(up, down), question.alternative)
-        return Figures(p, up.astype(np.float64), lean=lean)
+        return SignificanceValues(p, up.astype(np.float64), lean=lean)
 
-    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+    def smallest_p(self, outcome: SignificanceResult, differing: int, sides: int) -> float:
         return float(sides / 2**differing)
 
 
 class Sign(_Wins):
     """Are there as many pairs above 0 as below?
 
-    Looks at signs only: weak, and safe against any size of a difference. Zeros are dropped.
+    It uses signs only, so it has low power, but outliers do not matter. Zeros are dropped.
     """
 
     name = "sign"
@@ -179,7 +189,7 @@ class Sign(_Wins):
     power = "formula"
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
-        """By the binomial distribution, over the numbers of untied pairs that n may hold."""
+        """By the binomial distribution, over the possible numbers of untied pairs among n."""
         from scipy.special import betaincc  # type: ignore[import-untyped, unused-ignore]
 
         m, weight = _numbers(n, 1 - prospect.tied)
@@ -192,7 +202,7 @@ class Sign(_Wins):
 
 
 def _numbers(n: int, share: float) -> tuple[Floats, Floats]:
-    """How many of n may be of a kind that has this share, and their chances; none so small that it does not count."""
+    """The values and probabilities of a binomial distribution, without negligible ones."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     if share == 1:
@@ -204,14 +214,14 @@ def _numbers(n: int, share: float) -> tuple[Floats, Floats]:
 
 
 def _more_than(k: Floats, m: Floats, up: float) -> Floats:
-    """The chance that more than k of m are up; 0 where there are no more."""
+    """The probability that more than k of m signs are positive; 0 if k is at least m."""
     from scipy.special import betainc
 
     return np.where(k < m, betainc(np.minimum(k, m - 1) + 1, np.maximum(m - k, 1.0), up), 0.0)
 
 
 def _most_by_chance(m: Floats, tail: float) -> Floats:
-    """How many of m are up at most before the sign test rejects: the smallest number beyond which lies this tail or less."""
+    """The largest number of positive signs among m that the sign test does not reject at this tail."""
     low, high = np.full(len(m), -1.0), m.copy()  # beyond m there is nothing
     while (high - low > 1).any():
         middle = np.floor((low + high) / 2)
@@ -221,7 +231,7 @@ def _most_by_chance(m: Floats, tail: float) -> Floats:
 
 
 class McNemar(_Wins):
-    """Of the pairs in which just one succeeded, did each win as many? For values 0 and 1 only; exact."""
+    """Among pairs in which only one succeeded, did each win equally often? For values 0 and 1 only; exact."""
 
     name = "mcnemar"
     title = "McNemar's test"
@@ -232,7 +242,7 @@ class McNemar(_Wins):
 
 @lru_cache(maxsize=4096)
 def signed_rank_tails(doubled_ranks: bytes, rank_sum: int) -> tuple[float, float]:
-    """The chances that these ranks (doubled, as the bytes of whole numbers), each kept or not, sum to at most, or at least.
+    """The probabilities that a random subset of these ranks (doubled, as bytes) has at most, or at least, this sum.
 
     >>> signed_rank_tails(np.array([2, 4, 6]).tobytes(), 2)  # none or the first, of eight; all but none
     (0.25, 0.875)
@@ -252,7 +262,7 @@ def signed_rank_tails(doubled_ranks: bytes, rank_sum: int) -> tuple[float, float
 
 
 def t_without_each(d: Floats) -> tuple[Floats, Floats]:
-    """The mean of the others and the size of their t, without each difference of a row in turn.
+    """For each difference of a row: the mean of the others and the absolute value of their t.
 
     >>> mean, t = t_without_each(np.array([1.0, 2.0, 6.0]))
     >>> mean.tolist(), t.round(3).tolist(), p_of_t(t, 2).round(3).tolist()
@@ -269,7 +279,7 @@ def t_without_each(d: Floats) -> tuple[Floats, Floats]:
 
 
 def p_of_t(t: Floats, n: float) -> Floats:
-    """The two-sided p-value of the t-test of n pairs, or of weighed ones that count as so many."""
+    """The two-sided p-value of the t-test of n pairs, or of weighted pairs with this effective number."""
     from scipy.special import stdtr
 
     return np.asarray(2 * stdtr(max(n - 1, 1), -t), np.float64)

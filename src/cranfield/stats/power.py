@@ -1,13 +1,13 @@
-"""How many blocks does it take, and what can so many find? Power, sample size and the smallest difference detected.
+"""Power analysis: power, sample size and the smallest detectable difference.
 
 A `Design` says how differences will be tested and how they vary: by a standard deviation, or by a sample of your own.
-The t-test and the sign test are computed exactly; the randomisation test and Wilcoxon's are simulated, by drawing
-from the sample after laying the wanted difference on it. Each deviation from the sample's mean counts once upward and
-once downward: where the wanted difference is 0, what each of these tests holds of the mean, the median or the
-pseudomedian is then true, and a lopsided sample is no effect. Deviations are smeared a little, as a kernel estimate
-does, or the least difference would lift every one above its mirror image. Differences of exactly 0 stay 0, since blocks
-on which nothing happened would not begin to move, and the others carry the whole of it. Every question of one design
-sees the same draws, so that a curve is smooth and a search ends.
+The t-test and the sign test are computed exactly; the randomisation test and Wilcoxon's are simulated, by drawing from
+the sample after it was shifted to the wanted difference. Each deviation from the sample's mean is used once upward and
+once downward, so that with a wanted difference of 0 the null hypotheses of all tests (about mean, median or
+pseudomedian) are true, even if the sample is skewed. Deviations are smoothed a little, as in a kernel estimate;
+otherwise the smallest shift would lift every deviation above its mirror image. Differences of exactly 0 stay 0, because
+blocks without a difference would not begin to have one; the other differences carry the whole shift. All calculations
+of one design use the same draws, so that a power curve is smooth and a search ends.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError
-from cranfield.parameters import refuse_below
-from cranfield.stats.tables import probability
-from cranfield.stats.test import Alternative, Prospect, Question, check_alternative
-from cranfield.stats.testing import TESTS
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import refuse_below
+from cranfield.stats.block_tables import probability
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import Alternative, Prospect, SignificanceSettings, check_alternative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ __all__ = [
     "width_sample_size",
 ]
 
-MOST = 10_000_000  # blocks that a formula is asked for
+MOST = 10_000_000  # maximum number of blocks in a formula
 MOST_SIMULATED = 20_000
 LOT = 250  # simulated experiments at a time
 
@@ -104,7 +104,7 @@ class Design:
         return TESTS[self.test].power == "simulated"
 
     def prospect(self, difference: float) -> Prospect:
-        """What differences with this mean will be like."""
+        """The distribution of future differences with this mean."""
         effect = difference / self.spread
         if self.sample is None:
             from scipy.special import ndtr  # type: ignore[import-untyped, unused-ignore]
@@ -114,7 +114,7 @@ class Design:
         return Prospect(effect, outlook.up, outlook.tied)
 
     def outlook(self, difference: float) -> Outlook:
-        """What the sample says of differences to come: the wanted one is their mean, and those other than 0 carry it."""
+        """The distribution of future differences by the sample, shifted to the mean; zeros stay 0."""
         differing = int((self.values != 0).sum())
         deviations, distance = self._mirrored
         centres = deviations + difference * len(self.values) / differing
@@ -122,9 +122,9 @@ class Design:
 
     @cached_property
     def _mirrored(self) -> tuple[Floats, float]:
-        """Deviations of the differences other than 0 from their mean, upward and downward, and how far they are smeared.
+        """The deviations of nonzero differences from their mean, in both directions, and the width of the smoothing.
 
-        By Silverman's rule, and so that all are as wide as their standard deviation.
+        The width follows Silverman's rule; deviations are shrunk so that the standard deviation stays the same.
         """
         moved = self.values[self.values != 0]
         deviations, n = moved - moved.mean(), len(moved)
@@ -138,7 +138,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Differences to come: within a distance, evenly, of one of some centres; or 0, as often as one of some zeros."""
+    """A distribution of differences: uniform within a distance around one of some centres, or exactly 0."""
 
     centres: Floats
     zeros: int
@@ -152,13 +152,13 @@ class Outlook:
 
     @property
     def up(self) -> float:
-        """The chance that one which is not 0 lies above 0."""
+        """The probability that a nonzero difference is above 0."""
         if not self.distance:  # they all lie in one place
             return float(np.heaviside(self.centres[0], 0.5))
         return float(np.clip(0.5 + self.centres / (2 * self.distance), 0.0, 1.0).mean())
 
-    def drawn(self, lot: tuple[int, int], seed: list[int]) -> Floats:
-        """So many differences, by chance: more of them begin as fewer do."""
+    def draw(self, lot: tuple[int, int], seed: list[int]) -> Floats:
+        """Random differences; a larger sample begins with the smaller one of the same seed."""
         seat = np.random.default_rng(seed).integers(0, len(self.centres) + self.zeros, lot)
         step = np.random.default_rng([*seed, 1]).random(lot, np.float32)
         step -= np.float32(0.5)
@@ -231,8 +231,8 @@ def power_curve(design: Design, sizes: Iterable[int], difference: float) -> Floa
 def anova_power(n: int, groups: int, spread: float, sd: float, alpha: float = 0.05, *, crossed: bool = True) -> float:
     """The chance that ANOVA finds that not all groups are equal when the best and the worst lie `spread` apart.
 
-    The other groups are taken to lie half-way, the hardest case (Sakai, 2016). `sd` is that of the residuals. With
-    crossed=False the blocks are not taken out: one-way ANOVA with `sd` that of the values within a group.
+    The other groups are assumed to lie half-way, the hardest case (Sakai, 2016). `sd` is that of the residuals. With
+    crossed=False it is a one-way ANOVA without blocks, and `sd` is that of the values within a group.
 
     >>> round(anova_power(50, 5, spread=0.1, sd=0.15), 3)
     0.755
@@ -310,7 +310,7 @@ def _check(n: int, difference: float) -> None:
 
 
 def _holds(design: Design, n: int, difference: float, target: float) -> bool:
-    """Whether n blocks suffice; a discrete test's power is a saw, so a few teeth on must suffice too."""
+    """Whether n blocks suffice. The power of a discrete test zigzags, so a few larger numbers must suffice too."""
     teeth = 6 if TESTS[design.test].discrete else 1
     return all(_reaches(design, n + i, difference, target) for i in range(teeth))
 
@@ -328,7 +328,7 @@ def _smallest(enough: Callable[[int], bool], most: int, what: str) -> int:
 
 
 def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
-    """The smallest number that is enough, by halving: from a guess that is doubled until it is."""
+    """The smallest sufficient number: a guess is doubled until it suffices, then bisection."""
     low, high = 0.0, guess
     while not enough(high):
         low, high = high, 2 * high
@@ -345,18 +345,18 @@ def _power_simulated(design: Design, n: int, difference: float) -> float:
 
 
 def _simulated(design: Design, n: int, difference: float) -> Iterator[tuple[int, int]]:
-    """How many simulated experiments found the difference so far and how many are left; each lot has its own draws."""
+    """The number of simulated experiments that found the difference so far, and how many remain."""
     detected = 0
     outlook = None if design.sample is None else design.outlook(difference)
     for start in range(0, design.trials, LOT):
         rng = np.random.default_rng([design.seed, start])
         lot = (n, min(LOT, design.trials - start))  # drawn block by block: n + 1 blocks begin as n do
         if outlook is None:
-            drawn = rng.standard_normal(lot) * design.spread + difference
+            differences = rng.standard_normal(lot) * design.spread + difference
         else:
-            drawn = outlook.drawn(lot, [design.seed, start, 2])
-        question = Question(design.alternative, 0.95, design.resamples, rng)
-        detected += int(TESTS[design.test].rejects(np.ascontiguousarray(drawn.T), design.alpha, question).sum())
+            differences = outlook.draw(lot, [design.seed, start, 2])
+        question = SignificanceSettings(design.alternative, 0.95, design.resamples, rng)
+        detected += int(TESTS[design.test].rejects(np.ascontiguousarray(differences.T), design.alpha, question).sum())
         yield detected, design.trials - start - lot[1]
 
 

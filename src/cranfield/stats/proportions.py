@@ -1,8 +1,8 @@
 """Proportions of units: Wilson's interval of one, Newcombe's of the difference of two.
 
-Newcombe's method 10 (1998) joins the Wilson intervals of both arms; it holds its level with few units and near 0 and
-1, and is never wider than −1 … 1. The p-value is the interval turned round: the smallest level at which it leaves out
-the null. Ratios of proportions go by the logarithm (Katz et al., 1978), as those of other levels: see `arms`.
+Newcombe's method 10 (1998) joins the Wilson intervals of both arms; it keeps its level with few units and near 0 and 1,
+and stays within −1 … 1. The p-value inverts the interval: the smallest level at which it excludes the null. Intervals
+of ratios of proportions use the logarithm (Katz et al., 1978), as for other levels: see `arms`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.errors import DataError
-from cranfield.stats.arms import Effect, Level
-from cranfield.stats.sequential import FIXED, Rule
+from cranfield.base.errors import DataError
+from cranfield.stats.arms import ArmEffect, ArmLevel
+from cranfield.stats.sequential import FIXED, LookRule
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,8 +27,8 @@ STEPS = 60
 FARTHEST = 38.0  # standard errors: a smaller chance than theirs is 0
 
 
-def proportion(count: npt.ArrayLike, n: npt.ArrayLike) -> Level:
-    """The level of an arm in which so many of n units did, normally distributed.
+def proportion(count: npt.ArrayLike, n: npt.ArrayLike) -> ArmLevel:
+    """The level of an arm from the number of successes among n units, treated as normal.
 
     >>> found = proportion(30, 100)
     >>> float(found.value), round(float(found.error), 4)
@@ -37,7 +37,7 @@ def proportion(count: npt.ArrayLike, n: npt.ArrayLike) -> Level:
     successes, units = _counts(count, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = successes / units
-        return Level(share, np.sqrt(share * (1 - share) / units), np.where(units > 0, np.inf, -1.0))
+        return ArmLevel(share, np.sqrt(share * (1 - share) / units), np.where(units > 0, np.inf, -1.0))
 
 
 def wilson(count: npt.ArrayLike, n: npt.ArrayLike, z: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -68,8 +68,8 @@ def adjusted_wald(count: npt.ArrayLike, n: npt.ArrayLike, z: float) -> tuple[Flo
 
 
 @dataclass(frozen=True)
-class ProportionDifference(Effect):
-    """The difference of two proportions, that of b less that of a: so many of so many units each.
+class ProportionDifference(ArmEffect):
+    """The difference of two proportions, that of b minus that of a, from successes and numbers of units.
 
     >>> found = ProportionDifference(30, 100, 45, 100)
     >>> round(float(found.value), 3), [round(float(end), 4) for end in found.interval()], round(float(found.p()), 4)
@@ -87,15 +87,15 @@ class ProportionDifference(Effect):
 
     @property
     def value(self) -> Floats:  # type: ignore[override]
-        """By how much the share of b is greater."""
+        """The share of b minus the share of a."""
         return np.asarray(proportion(self.b, self.n_b).value - proportion(self.a, self.n_a).value, np.float64)
 
-    def limits(self, tails: tuple[float, float], rule: Rule = FIXED) -> tuple[Floats, Floats]:
+    def limits(self, tails: tuple[float, float], rule: LookRule = FIXED) -> tuple[Floats, Floats]:
         below, above = (self._end(rule.critical(tail), side) if tail else None for side, tail in enumerate(tails))
         lower = np.full(self.value.shape, -1.0) if below is None else below
         return lower, np.full(self.value.shape, 1.0) if above is None else above
 
-    def tails(self, null: float = 0.0, rule: Rule = FIXED) -> tuple[Floats, Floats]:
+    def tails(self, null: float = 0.0, rule: LookRule = FIXED) -> tuple[Floats, Floats]:
         above = self.value > null
         low, high = np.zeros(self.value.shape), np.full(self.value.shape, FARTHEST)
         for _ in range(STEPS):
@@ -108,7 +108,7 @@ class ProportionDifference(Effect):
         return np.where(above, near, far), np.where(above, far, near)
 
     def _end(self, z: float, side: int) -> Floats:
-        """The lower end (side 0) or the upper one, z standard errors out; infinite where z is."""
+        """The lower end (side 0) or the upper end, at z standard errors; infinite if z is."""
         if np.isinf(z):
             return np.full(self.value.shape, z if side else -z)
         return self._ends(z)[side]

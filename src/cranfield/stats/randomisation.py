@@ -1,9 +1,9 @@
 """Randomisation: if nothing differs, each difference could as well have had the other sign.
 
-The test compares the sum of the differences with the sums under other signs: all 2^n of them where that is no more
-than the resamples asked for, else a random sample, the same for every pair. One table of random signs times the
-differences is a matrix product, so thousands of pairs cost little more than one. A sampled p-value counts the data
-as one of its samples and so is never 0 (Phipson and Smyth, 2010). Sums equal but for rounding count as equal.
+The test compares the sum of the differences with the sums under other signs: all 2^n of them if these are no more than
+`resamples`, else a random sample, the same for every pair. One table of random signs times the differences is a matrix
+product, so thousands of pairs cost little more than one. A sampled p-value counts the data as one of its samples and so
+is never 0 (Phipson and Smyth, 2010). Sums equal but for rounding count as equal.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError
-from cranfield.parameters import refuse_below
-from cranfield.stats.test import Alternative, Figures, Outcome, Question, Test, check_alternative
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import refuse_below
 from cranfield.stats.ties import NEAR, Bools, Floats, differences
-from cranfield.stats.weighing import weighted_mean
+from cranfield.stats.two_sample_test import (
+    Alternative,
+    SignificanceResult,
+    SignificanceSettings,
+    SignificanceValues,
+    Test,
+    check_alternative,
+)
+from cranfield.stats.weighted_means import weighted_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +41,7 @@ TINY = float(np.finfo(np.float64).tiny)
 
 
 def enumerable(n: int, resamples: int) -> bool:
-    """Whether all sign vectors of length n are no more than the resamples asked for.
+    """Whether the number of sign vectors of length n is at most `resamples`.
 
     >>> enumerable(16, 100_000), enumerable(17, 100_000)
     (True, False)
@@ -43,7 +50,7 @@ def enumerable(n: int, resamples: int) -> bool:
 
 
 def _tried(n: int, resamples: int) -> tuple[bool, int]:
-    """Whether all signs are tried, and how many."""
+    """Whether all sign vectors are tried, and how many."""
     exact = enumerable(n, resamples)
     return exact, 2**n if exact else resamples
 
@@ -61,7 +68,7 @@ def sign_blocks(
 def _flips(
     n: int, resamples: int, rng: np.random.Generator, block: int = BLOCK, kind: type[np.floating[Any]] = np.float64
 ) -> Iterator[npt.NDArray[Any]]:
-    """The same as 1 where the sign is −, else 0."""
+    """The same sign vectors, with 1 for − and 0 for +."""
     exact, total = _tried(n, resamples)
     for start in range(0, total, block):
         rows = min(block, total - start)
@@ -75,7 +82,7 @@ def _flips(
 def sign_flip_p(
     differences: Floats, resamples: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
 ) -> Floats:
-    """The p-value of each row of differences: how often other signs give as large a sum. NaN where a value is not finite.
+    """The p-value of each row of differences: how often other signs give as large a sum. NaN if a value is not finite.
 
     >>> sign_flip_p(np.array([[1.0, 2.0, 3.0]]), 1000, np.random.default_rng(0)).tolist()  # +++ and −−− of eight
     [0.25]
@@ -103,8 +110,8 @@ def sign_flip_rejects(
 ) -> Bools:
     """Whether `sign_flip_p` of each row is at most alpha, in about half the time: simulations ask thousands of times.
 
-    Sums are taken in single precision, and a row is left as soon as too many surely reach its own; a row whose
-    answer hangs on sums that its rounding could move is asked again in full.
+    Sums are computed in single precision, and a row is finished as soon as too many of them certainly reach its own
+    sum; a row that depends on rounding is computed again in full.
 
     >>> sign_flip_rejects(np.array([[1.0, 2.0, 3.0]]), 0.25, 1000, np.random.default_rng(0)).tolist()
     [True]
@@ -143,10 +150,10 @@ def sign_flip_p_all(
 ) -> Floats:
     """The same test for every pair of columns at once: entry [i, j] tests column j against column i.
 
-    Signs times the table gives the signed sum of every column; a pair's is the difference of two. So the matrix
-    product is as small as the table, and a pair costs only its comparisons. Columns stand in the order of their sums,
-    so that pairs too far apart to be reached lie at the end of a column's and are passed over. `progress` is told how
-    many sign vectors are done, of how many.
+    The product of signs and table gives the signed sum of every column; the sum of a pair is the difference of two. So
+    the matrix product is as small as the table, and a pair costs only its comparisons. Columns are sorted by their
+    sums, so that pairs that are too far apart to be reached come last and are skipped. `progress` gets the number of
+    finished sign vectors and the total.
 
     >>> sign_flip_p_all(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]), 1000, np.random.default_rng(0)).tolist()
     [[nan, 0.25], [0.25, nan]]
@@ -190,7 +197,7 @@ def sign_flip_p_all(
 
 
 def _reached(signed: Floats, least: Floats) -> list[int]:
-    """For each column, where those end whose distance from it may be as large as the one found."""
+    """For each column, the position after the last column whose distance could be as large as the observed one."""
     if not len(signed):
         return []
     largest = np.abs(signed).max(axis=1) * (1 + NEAR)
@@ -198,18 +205,17 @@ def _reached(signed: Floats, least: Floats) -> list[int]:
     return (within.shape[1] - np.argmax(within[:, ::-1], axis=1)).tolist()  # type: ignore[no-any-return]
 
 
-def sign_flip_interval(differences: Floats, question: Question) -> tuple[Floats, ...]:
-    """The shifts of each row that the test does not reject: all their low ends, all their high ends.
+def sign_flip_interval(differences: Floats, question: SignificanceSettings) -> tuple[Floats, ...]:
+    """The interval of each row: the shifts that the test does not reject; all lower ends, all upper ends.
 
-    Flipping the signs of some differences raises the sum if and only if their mean is below 0; so the test of a
-    shift counts the random subsets with a mean below it, and the interval's ends are quantiles of subset means
-    (Hartigan, 1969), by weights where there are any. Where the tail asked for is smaller than one sample's share, the end
-    is infinite.
+    Flipping the signs of some differences raises the sum if and only if their mean is below 0; so the test of a shift
+    counts the random subsets with a mean below it, and the interval's ends are quantiles of subset means (Hartigan,
+    1969), by weights where there are any. If the tail is smaller than the share of one sample, the end is infinite.
     """
     return question.in_batches(_interval, differences)
 
 
-def _interval(d: Floats, question: Question) -> tuple[Floats, Floats]:
+def _interval(d: Floats, question: SignificanceSettings) -> tuple[Floats, Floats]:
     means = _subset_means(d, question.resamples, question.rng, question.weights)
     total = means.shape[1]
     empty = int(np.isinf(means[:1]).sum())  # these stand below everything, seen from either end
@@ -225,16 +231,16 @@ def _interval(d: Floats, question: Question) -> tuple[Floats, Floats]:
 
 
 def _subset_means(d: Floats, resamples: int, rng: np.random.Generator, weights: Floats | None = None) -> Floats:
-    """The mean of each random subset of a row; that of the empty one, which is the data itself, is -inf."""
+    """The mean of each random subset of a row; -inf for the empty subset, which is the data itself."""
     d = d if weights is None else d * weights
     exact, tried = _tried(d.shape[1], resamples)
     means = np.full((len(d), tried if exact else tried + 1), -np.inf)
     start = 0
-    for chosen in _flips(d.shape[1], resamples, rng):
-        size = chosen.sum(axis=1) if weights is None else chosen @ weights
-        part = means[:, start : start + len(chosen)]
-        np.divide(d @ chosen.T, size, out=part, where=size > 0)
-        start += len(chosen)
+    for subsets in _flips(d.shape[1], resamples, rng):
+        size = subsets.sum(axis=1) if weights is None else subsets @ weights
+        part = means[:, start : start + len(subsets)]
+        np.divide(d @ subsets.T, size, out=part, where=size > 0)
+        start += len(subsets)
     return means
 
 
@@ -249,12 +255,12 @@ def _check(resamples: int, alternative: str) -> None:
 
 
 def _least(sums: Floats, size: Floats, alternative: Alternative) -> Floats:
-    """From where on a sum counts as at least as large as the one found."""
+    """The threshold from which a sum counts as at least as large as the observed one."""
     return (np.abs(sums) if alternative == "two-sided" else sums) - NEAR * size
 
 
 def _count(mask: Bools) -> npt.NDArray[np.uint32]:
-    """How many in each row hold: eight bytes at a time, of which none can overflow in a block."""
+    """The number of true values in each row: eight bytes at a time, which cannot overflow within a block."""
     if mask.shape[1] % 8 or mask.shape[1] > 8 * 255:
         return np.asarray(np.add.reduce(mask.view(np.uint8), axis=1, dtype=np.uint32), np.uint32)
     eight = np.add.reduce(mask.view(np.uint64), axis=1)
@@ -270,9 +276,9 @@ def _share(count: npt.NDArray[np.int64], n: int, resamples: int) -> Floats:
 def sign_flip_p_rows(
     a: Floats, b: Floats, resamples: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
 ) -> Floats:
-    """The p-value of each row of b against that of a: as `sign_flip_p` of their differences, and the same numbers.
+    """The p-value of each row of b against that of a: the same numbers as `sign_flip_p` of their differences.
 
-    Where most of the pairs of few different rows are asked for, all are computed at once, which costs a fraction.
+    If most pairs of a few different rows are requested, all pairs are computed at once, which costs a fraction.
     """
     rows: dict[bytes, int] = {}
     place = np.array([[rows.setdefault(row.tobytes(), len(rows)) for row in side] for side in (a, b)])
@@ -302,7 +308,7 @@ class Randomisation(Test):
     shares_draws = True
     power = "simulated"
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         d, weights = differences(a, b), question.weights
         seed = _seed(question)  # p and interval from the same signs
         p = sign_flip_p(
@@ -310,9 +316,9 @@ class Randomisation(Test):
         )
         low, high = sign_flip_interval(d, replace(question, rng=np.random.default_rng(seed)))
         mean = d.mean(axis=1) if weights is None else weighted_mean(d, weights)
-        return Figures(p, mean, low, high, *_tried(d.shape[1], question.resamples))
+        return SignificanceValues(p, mean, low, high, *_tried(d.shape[1], question.resamples))
 
-    def without_interval(self, a: Floats, b: Floats, question: Question) -> list[Outcome]:
+    def without_interval(self, a: Floats, b: Floats, question: SignificanceSettings) -> list[SignificanceResult]:
         a, b, question = self.weighed(a, b, question)
         if question.weights is not None:
             a, b = a * question.weights, b * question.weights
@@ -321,19 +327,21 @@ class Randomisation(Test):
         exact, tried = _tried(a.shape[1], question.resamples)
         means = differences(a, b).mean(axis=1)
         return [
-            Outcome(self.name, float(each), float(mean), exact=exact, resamples=tried, direction=int(np.sign(mean)))
+            SignificanceResult(
+                self.name, float(each), float(mean), exact=exact, resamples=tried, direction=int(np.sign(mean))
+            )
             for each, mean in zip(p, means, strict=True)
         ]
 
     def all_pairs(self, table: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, str]:
         return sign_flip_p_all(table, resamples, rng), ""
 
-    def rejects(self, d: Floats, alpha: float, question: Question) -> Bools:
+    def rejects(self, d: Floats, alpha: float, question: SignificanceSettings) -> Bools:
         return sign_flip_rejects(d, alpha, question.resamples, question.rng, question.alternative)
 
-    def smallest_p(self, outcome: Outcome, differing: int, sides: int) -> float:
+    def smallest_p(self, outcome: SignificanceResult, differing: int, sides: int) -> float:
         return sides / 2**differing if outcome.exact else super().smallest_p(outcome, differing, sides)
 
 
-def _seed(question: Question) -> int:
+def _seed(question: SignificanceSettings) -> int:
     return int(question.rng.integers(2**63))

@@ -1,9 +1,9 @@
 """Two groups that were each tried several times on the same blocks: a difference that must hold for new blocks and new tries.
 
-Averaging the tries away and testing over blocks treats these very tries as the group: the more blocks, the surer it
-becomes of a difference that another try would not show. Here the standard error of the mean difference has a part for
-blocks and a part for the tries of each group, with Satterthwaite's degrees of freedom. A group tried once is taken
-to be deterministic, for nothing else can be known of it; `reason` says so.
+If the tries are averaged and the test is over blocks, these tries stand for the group: with more blocks the test
+becomes ever more certain of a difference that another try would not show. Here the standard error of the mean
+difference has a part for blocks and a part for the tries of each group, with Satterthwaite's degrees of freedom. A
+group that was tried once is treated as deterministic, because its variance is unknown; `reason` says so.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
+from cranfield.stats.block_tables import block_table, no_error, probability
 from cranfield.stats.equivalence import Equivalence, decision
-from cranfield.stats.tables import block_table, no_error, probability
-from cranfield.stats.test import Alternative, check_alternative, p_from_tails
+from cranfield.stats.two_sample_test import Alternative, check_alternative, p_from_tails
 
 if TYPE_CHECKING:
     from cranfield.stats.ties import Floats
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CrossedDifference:
-    """The mean difference b − a, and how sure it is with respect to blocks and replicates."""
+    """The mean difference b − a, and its uncertainty due to blocks and replicates."""
 
     difference: float
     error: float  # standard error
@@ -83,9 +83,9 @@ def crossed_difference(
 
 
 def _replicate_part(values: Floats) -> tuple[float, list[tuple[float, int]]]:
-    """What replicates add to the squared error of a group's mean, and the mean squares behind it with their degrees.
+    """The part of replicates in the squared error of a group's mean, and its mean squares with degrees of freedom.
 
-    The variance of the replicates' means holds the residual too, which the variance over blocks counts already.
+    The variance of the replicates' means includes the residual, which the variance over blocks already contains.
     """
     blocks, replicates = values.shape
     if replicates == 1:
@@ -93,10 +93,10 @@ def _replicate_part(values: Floats) -> tuple[float, list[tuple[float, int]]]:
     means = values.mean(axis=0)
     residual = values - means - values.mean(axis=1, keepdims=True) + values.mean()
     of_means = float(means.var(ddof=1)) / replicates
-    counted = float(np.square(residual).sum()) / ((blocks - 1) * (replicates - 1)) / (blocks * replicates)
-    if of_means <= counted:
+    residual_share = float(np.square(residual).sum()) / ((blocks - 1) * (replicates - 1)) / (blocks * replicates)
+    if of_means <= residual_share:
         return 0.0, []
-    return of_means - counted, [(of_means, replicates - 1), (counted, (blocks - 1) * (replicates - 1))]
+    return of_means - residual_share, [(of_means, replicates - 1), (residual_share, (blocks - 1) * (replicates - 1))]
 
 
 def _p(t: float, df: float, alternative: Alternative) -> float:

@@ -1,16 +1,15 @@
-"""How far out an estimate must lie when one looks more than once: at the end, at planned looks, or whenever one likes.
+"""Critical values for several looks at the data: one look at the end, planned looks, or any number of looks.
 
-A `Rule` turns the chance of an error on one side into the distance, in standard errors, beyond which an estimate is
-taken to differ; intervals under the rule hold at all of its looks together. `Fixed` is the ordinary test, which may
-be looked at once. `Looks` spends the chance of an error over looks by a function of the share of the plan that has passed
-(Lan and DeMets, 1983), while the correlations between looks follow from the information at hand (Lan and DeMets,
-1989); intervals are Jennison and Turnbull's (1989) repeated ones. `Sequence` may be looked at
-without end: the normal mixture, which is the mSPRT of Johari et al. (2015), tuned to be tightest at a planned size
-(Howard et al., 2021); for means and ratios it holds in the limit of many units (Waudby-Smith et al., 2024).
+A `LookRule` converts a one-sided error rate into a critical value in standard errors; its intervals hold at all of its
+looks together. `Fixed` is the ordinary test with one look. `GroupSequentialRule` spends the error rate over looks by a
+function of the share of the plan that has passed (Lan and DeMets, 1983). The correlations between looks follow from the
+observed information (Lan and DeMets, 1989); intervals are the repeated ones of Jennison and Turnbull (1989). `Sequence`
+allows any number of looks: the normal mixture, which is the mSPRT of Johari et al. (2015), tuned to be tightest at a
+planned size (Howard et al., 2021). For means and ratios it holds in the limit of many units (Waudby-Smith et al., 2024).
 
-Chances of crossing are integrated numerically (Armitage, McPherson and Rowe, 1969). Estimates are taken to have
-independent increments; where the same units go on adding to theirs, successive estimates are more alike than that, and
-the rules err on the safe side.
+Crossing probabilities are integrated numerically (Armitage, McPherson and Rowe, 1969). Estimates are assumed to have
+independent increments. If the same units keep adding data, successive estimates are more similar than that, and the
+rules are conservative.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from cranfield.errors import DataError
-from cranfield.parameters import Real, Text, Whole, real
-from cranfield.stats.method import Method
-from cranfield.stats.tables import probability
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import Real, Text, Whole, real
+from cranfield.base.registry import Registry
+from cranfield.stats.block_tables import probability
+from cranfield.stats.method import StatisticalMethod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence as Several
@@ -39,9 +39,9 @@ __all__ = [
     "SCHEDULES",
     "SPENDINGS",
     "Fixed",
-    "Looks",
-    "Rule",
-    "Schedule",
+    "GroupSequentialRule",
+    "LookRule",
+    "LookSchedule",
     "Sequence",
     "Spending",
     "bounds",
@@ -58,15 +58,14 @@ MOST_NODES = 1024
 LEAST_SPENT = 1e-15  # a look that may spend less than this cannot decide
 
 
-class Spending(Method, ABC):
-    """How much of the chance of an error is spent when a share of the information is at hand."""
+class Spending(StatisticalMethod, ABC):
+    """How much of the error rate is spent once a share of the information is available."""
 
-    kind = "spending function"
-    registry: ClassVar[dict[str, Spending]] = {}
+    registry: ClassVar[Registry[Spending]] = Registry("spending function", "spending_functions", refusal=DataError)
 
     @abstractmethod
     def spent(self, share: Floats, tail: float) -> Floats:
-        """The chance spent on one side, of all that there is (`tail`), by a share of the information from 0 to 1."""
+        """The error rate spent on one side, out of `tail`, at a share of the information from 0 to 1."""
 
 
 SPENDINGS = Spending.registry
@@ -82,7 +81,7 @@ def spending(name: str) -> Spending:
 
 
 class OBrienFleming(Spending):
-    """Hardly anything early, nearly all at the end, where the test is almost the fixed one; the default."""
+    """Spends hardly anything early and nearly all at the end, where the test is almost the fixed one; the default."""
 
     name = "obrien-fleming"
     title = "O'Brien-Fleming type"
@@ -97,7 +96,7 @@ class OBrienFleming(Spending):
 
 
 class Pocock(Spending):
-    """About the same bound at every look: stops early more often, and needs more at the end."""
+    """About the same bound at every look: stops early more often, but needs a larger effect at the end."""
 
     name = "pocock"
     title = "Pocock type"
@@ -120,20 +119,20 @@ class Power(Spending):
         return np.asarray(tail * share**self.rho, np.float64)
 
 
-class Rule(ABC):
-    """How far out is far enough, when one looks as the rule allows."""
+class LookRule(ABC):
+    """The critical values for looks that the rule allows."""
 
     @abstractmethod
     def critical(self, tail: float) -> float:
-        """The standard errors beyond which lies what has this chance on one side."""
+        """The critical value in standard errors for this one-sided error rate."""
 
     @abstractmethod
     def tail(self, z: Floats) -> Floats:
-        """The smallest chance on one side at which z standard errors are far enough; 1 at and below 0."""
+        """The smallest one-sided error rate at which z standard errors are significant; 1 for z at or below 0."""
 
 
 @dataclass(frozen=True)
-class Fixed(Rule):
+class Fixed(LookRule):
     """One look, at the end.
 
     >>> round(Fixed().critical(0.025), 4)
@@ -155,17 +154,18 @@ FIXED = Fixed()
 
 
 @dataclass(frozen=True)
-class Looks(Rule):
-    """Planned looks; the rule is that of the last of those that have been had.
+class GroupSequentialRule(LookRule):
+    """Planned looks; the rule is that of the latest look.
 
-    `shares` is the information at each look so far, as it was observed: looks may be uneven, more or fewer than planned.
-    Its ratios say how alike the estimates of two looks are. `spend_at` is the share of the plan that had passed at each
-    look (of its days, or of its units); the error rate is spent by it. Without it, errors are spent by the information,
-    and a share of 1 or more spends all that is left. The `last` look always does.
+    `shares` is the information at each look so far, as it was observed: looks may be uneven, more or fewer than
+    planned. Their ratios give the correlation of the estimates of two looks. `spend_at` is the share of the plan that
+    had passed at each look (of its days, or of its units); the error rate is spent by it. Without it, errors are spent
+    by the information, and a share of 1 or more spends all that is left. The `last` look always spends all that is
+    left.
 
-    >>> [round(Looks((0.5, 1.0)[: k + 1]).critical(0.025), 3) for k in range(2)]
+    >>> [round(GroupSequentialRule((0.5, 1.0)[: k + 1]).critical(0.025), 3) for k in range(2)]
     [2.963, 1.969]
-    >>> round(Looks((0.5, 1.05, 1.6), spend_at=(1 / 3, 2 / 3, 1.0)).critical(0.025), 3)
+    >>> round(GroupSequentialRule((0.5, 1.05, 1.6), spend_at=(1 / 3, 2 / 3, 1.0)).critical(0.025), 3)
     1.995
     """
 
@@ -182,9 +182,9 @@ class Looks(Rule):
         return float(bounds(self.shares, self.by, _one_side(tail), last=self.last, spend_at=self.spend_at)[-1])
 
     def spends(self, tail: float) -> float:
-        """How much of the tail this look may spend.
+        """How much of the error rate this look may spend.
 
-        >>> f"{Looks((1 / 14,)).spends(0.025):.0e}"
+        >>> f"{GroupSequentialRule((1 / 14,)).spends(0.025):.0e}"
         '5e-17'
         """
         due = _due(_shares(self.shares), self.by, _one_side(tail), self.last, self.spend_at)
@@ -195,7 +195,7 @@ class Looks(Rule):
         return np.array(flat, np.float64).reshape(np.shape(z))
 
     def _least(self, z: float) -> float:
-        """By halving, on the logarithm."""
+        """The error rate by bisection, on a logarithmic scale."""
         if not z > 0:
             return math.nan if math.isnan(z) else 1.0
         low, high = math.log(1e-12), math.log(0.5)
@@ -212,11 +212,12 @@ class Looks(Rule):
 
 
 @dataclass(frozen=True)
-class Sequence(Rule):
-    """As many looks as one likes, when one likes. `share` is the number of units at hand over the planned number.
+class Sequence(LookRule):
+    """Any number of looks at any time. `share` is the number of units so far over the planned number.
 
-    Both sides together err in at most twice the tail. One side alone is bounded by tail / Φ(√(−2 ln 2 tail)): 2.52 %
-    for 2.5 %, 5.1 % for 5 %. `alpha` is the two-sided level for which the width is least when the share is 1.
+    The error rate of both sides together is at most twice the tail. One side alone is bounded by tail / Φ(√(−2 ln 2
+    tail)): 2.52 % for 2.5 %, 5.1 % for 5 %. `alpha` is the two-sided level at which the interval is narrowest when the
+    share is 1.
 
     >>> [round(Sequence(share).critical(0.025), 3) for share in (0.1, 0.5, 1.0, 2.0)]
     [3.855, 3.084, 3.035, 3.061]
@@ -234,7 +235,7 @@ class Sequence(Rule):
 
     @property
     def mixed(self) -> float:
-        """The information at hand in units of the mixture's precision."""
+        """The available information in units of the mixture's precision."""
         twice = -2 * math.log(self.alpha)
         return self.share * (twice + math.log1p(twice))
 
@@ -267,7 +268,7 @@ def bounds(
 
 
 def _due(shares: tuple[float, ...], by: str, tail: float, last: bool, spend_at: Several[float] | None) -> Floats:
-    """What may be spent by each look, of all that there is."""
+    """The error rate that may be spent by each look."""
     due = spending(by).spent(np.minimum(_spend_at(shares, spend_at), 1.0), tail)
     if last:
         due[-1] = tail
@@ -276,61 +277,61 @@ def _due(shares: tuple[float, ...], by: str, tail: float, last: bool, spend_at: 
 
 @lru_cache(maxsize=1024)
 def _bounds(shares: tuple[float, ...], due: tuple[float, ...]) -> tuple[float, ...]:
-    """The bounds that spend what is due. A look without new information adds to what the look before it spends."""
-    before, walk = _Walk(), _Walk()
+    """The bounds that spend the error rate of each look. A look without new information adds to the one before it."""
+    before, walk = _RandomWalk(), _RandomWalk()
     spent_before = spent = 0.0
-    found: list[float] = []
+    bounds: list[float] = []
     for (share, fresh, ahead), by_now in zip(_steps(shares), due, strict=True):
         if fresh:
             before, spent_before = walk, spent
         bound = before.bound(share, by_now - spent_before)
         spent = by_now if math.isfinite(bound) else spent_before
         walk = before.on(share, bound, ahead)
-        found.append(bound)
-    return tuple(found)
+        bounds.append(bound)
+    return tuple(bounds)
 
 
 def _steps(shares: tuple[float, ...]) -> list[tuple[float, bool, float]]:
-    """The information at each look, whether any of it is new, and how much the next look adds (without end: nothing)."""
+    """The information at each look, whether it is new, and how much the next look adds."""
     fresh = [True, *(other > one * (1 + SAME) for one, other in pairwise(shares))]
-    known: list[float] = []
+    rising: list[float] = []
     for share, new in zip(shares, fresh, strict=True):
-        known.append(max(share, known[-1] * (1 + CLOSE)) if new and known else known[-1] if known else share)
-    ahead = [other - one if new else math.inf for (one, other), new in zip(pairwise(known), fresh[1:], strict=True)]
-    return list(zip(known, fresh, [*ahead, math.inf], strict=True))
+        rising.append(max(share, rising[-1] * (1 + CLOSE)) if new and rising else rising[-1] if rising else share)
+    ahead = [other - one if new else math.inf for (one, other), new in zip(pairwise(rising), fresh[1:], strict=True)]
+    return list(zip(rising, fresh, [*ahead, math.inf], strict=True))
 
 
 def information(units: Several[float], times: Several[float]) -> tuple[float, ...]:
-    """How much is known at each look, up to a factor: it grows by as much as the units, or as the time if that grows more.
+    """The information at each look, up to a factor: it grows like the units, or like the time if that grows more.
 
-    Between two looks new units come, and known units add to their numbers. Either makes the second estimate differ from
-    the first, so that the one that grows more says how little alike they are at least.
+    Between two looks new units come, and known units add to their numbers. Both make the second estimate differ from
+    the first, so the larger growth is a bound on how much they differ.
 
     >>> [round(each, 3) for each in information([10, 40, 44], [1, 2, 3])]
     [0.167, 0.667, 1.0]
     """
-    known = [1.0 for _ in units[:1]]
+    growth = [1.0 for _ in units[:1]]
     for unit, time in zip(pairwise(units), pairwise(times), strict=True):
-        known.append(known[-1] * max(unit[1] / unit[0], time[1] / time[0]))
-    return tuple(each / known[-1] for each in known)
+        growth.append(growth[-1] * max(unit[1] / unit[0], time[1] / time[0]))
+    return tuple(each / growth[-1] for each in growth)
 
 
 def crossing(shares: Several[float], bounds: Several[float], drift: float = 0.0) -> Floats:
-    """The chance to be beyond the upper bound for the first time, at each look.
+    """The probability to cross the upper bound for the first time, at each look.
 
-    `drift` is the effect in the standard errors that it has when the share is 1.
+    `drift` is the effect, in standard errors at a share of 1.
 
     >>> float(crossing([0.5, 1.0], [2.963, 1.969]).sum().round(4))
     0.025
     >>> float(crossing([1.0], [1.96], drift=2.8016).sum().round(3))
     0.8
     """
-    known = _shares(shares)
-    if len(bounds) != len(known):
-        raise DataError(f"expected a bound for each of {len(known)} looks, found {len(bounds)}")
-    before, walk, lowest = _Walk(), _Walk(), math.inf
+    looks = _shares(shares)
+    if len(bounds) != len(looks):
+        raise DataError(f"expected a bound for each of {len(looks)} looks, found {len(bounds)}")
+    before, walk, lowest = _RandomWalk(), _RandomWalk(), math.inf
     chances: list[float] = []
-    for (share, fresh, ahead), bound in zip(_steps(known), bounds, strict=True):
+    for (share, fresh, ahead), bound in zip(_steps(looks), bounds, strict=True):
         if fresh:
             before, lowest = walk, math.inf
         reached = before.beyond(share, lowest, drift)
@@ -340,11 +341,10 @@ def crossing(shares: Several[float], bounds: Several[float], drift: float = 0.0)
     return np.array(chances)
 
 
-class Schedule(Method, ABC):
-    """When an experiment is looked at, from its plan on: which rule holds at a look, and what it finds by the end."""
+class LookSchedule(StatisticalMethod, ABC):
+    """The planned looks of an experiment: the rule at each look, and the power by the end."""
 
-    kind = "method"
-    registry: ClassVar[dict[str, Schedule]] = {}
+    registry: ClassVar[Registry[LookSchedule]] = Registry("method", "looking_methods", refusal=DataError)
 
     @property
     @abstractmethod
@@ -352,10 +352,10 @@ class Schedule(Method, ABC):
         """The shares of the planned information at the planned looks; the last is 1."""
 
     @abstractmethod
-    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
-        """The rule at the last of the looks had so far, at these observed shares; `last` where no other will follow.
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> LookRule:
+        """The rule at the latest look, given the observed shares so far; `last` if no other look will follow.
 
-        `alpha` is the two-sided level of the plan, for which a confidence sequence is tuned.
+        `alpha` is the two-sided level of the plan, to which a confidence sequence is tuned.
         """
 
     def bounds(self, tail: float, alpha: float = 0.05) -> Floats:
@@ -363,36 +363,36 @@ class Schedule(Method, ABC):
         looks = range(1, len(self.shares) + 1)
         return np.array([self.rule(self.shares[:k], alpha=alpha).critical(tail) for k in looks])
 
-    def found(self, drift: float, tail: float, alpha: float = 0.05) -> Floats:
-        """The chance to find an effect first at each planned look: one of so many standard errors at the end."""
+    def detection_chances(self, drift: float, tail: float, alpha: float = 0.05) -> Floats:
+        """For each planned look, the probability to detect an effect there first; in standard errors at the end."""
         return crossing(self.shares, self.bounds(tail, alpha).tolist(), drift)
 
 
-SCHEDULES = Schedule.registry
+SCHEDULES = LookSchedule.registry
 
 
-def schedule(name: str) -> Schedule:
-    """A method by its name, with the parameters that are typed behind it.
+def schedule(name: str) -> LookSchedule:
+    """A method by its name, with the parameters typed after it.
 
     >>> schedule("looks(looks=2)").bounds(0.025).round(3).tolist()
     [2.963, 1.969]
     """
-    return Schedule.named(name)
+    return LookSchedule.named(name)
 
 
-class AtTheEnd(Schedule):
-    """One look, at the horizon: finds most, and says nothing before."""
+class AtTheEnd(LookSchedule):
+    """One look, at the horizon: the highest power, but no result before."""
 
     name = "fixed"
     title = "fixed horizon"
     shares = (1.0,)
 
-    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> LookRule:
         return FIXED
 
 
-class AtLooks(Schedule):
-    """A few planned looks, each of which may end it: finds nearly as much, and often sooner."""
+class AtLooks(LookSchedule):
+    """A few planned looks, each of which may end the experiment: nearly the same power, and often an earlier result."""
 
     name = "looks"
     title = "group-sequential looks"
@@ -415,13 +415,13 @@ class AtLooks(Schedule):
             raise DataError(f"looks: expected 1 as the last share, found {self.at!r}")
         return shares
 
-    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> LookRule:
         planned = self.shares[: len(shares)]  # looks beyond the plan spend by their information
-        return Looks(tuple(shares), self.by, last, planned if len(planned) == len(shares) else None)
+        return GroupSequentialRule(tuple(shares), self.by, last, planned if len(planned) == len(shares) else None)
 
 
-class AtAnyTime(Schedule):
-    """Any number of looks at any time: finds least, and never has to wait."""
+class AtAnyTime(LookSchedule):
+    """Any number of looks at any time: the lowest power, but no waiting."""
 
     name = "sequence"
     title = "confidence sequence"
@@ -432,20 +432,20 @@ class AtAnyTime(Schedule):
     def shares(self) -> tuple[float, ...]:
         return tuple((k + 1) / self.peeks for k in range(self.peeks))
 
-    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> Rule:
+    def rule(self, shares: Several[float], *, last: bool = False, alpha: float = 0.05) -> LookRule:
         return Sequence(_shares(shares)[-1], alpha)
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """Where a random walk without drift, or with one, may be that has stayed below every bound so far."""
+class _RandomWalk:
+    """The distribution of a random walk (with or without drift) that has stayed below every bound so far."""
 
     share: float = 0.0
     places: Floats | None = None  # of nodes; None: at 0
     masses: Floats | None = None
 
     def beyond(self, share: float, bound: float, drift: float = 0.0) -> float:
-        """The chance to stay below so far, and to be beyond the bound at this share."""
+        """The probability to have stayed below so far and to be beyond the bound at this share."""
         from scipy.special import ndtr
 
         places, masses = self._nodes()
@@ -453,7 +453,7 @@ class _Walk:
         return float(masses @ ndtr((places + drift * step - bound * math.sqrt(share)) / math.sqrt(step)))
 
     def bound(self, share: float, chance: float) -> float:
-        """The bound beyond which lies this chance."""
+        """The bound that is exceeded with this probability."""
         from scipy.optimize import brentq  # type: ignore[import-untyped, unused-ignore]
 
         if chance < LEAST_SPENT:
@@ -462,18 +462,18 @@ class _Walk:
             return -FAR
         return float(brentq(lambda bound: self.beyond(share, bound) - chance, -FAR, 2 * FAR, xtol=1e-10))
 
-    def on(self, share: float, bound: float, ahead: float, drift: float = 0.0) -> _Walk:
-        """The walk at this share, on nodes fine enough for this step and the one ahead."""
+    def on(self, share: float, bound: float, ahead: float, drift: float = 0.0) -> _RandomWalk:
+        """The walk at this share, on a grid fine enough for this step and the next."""
         places, masses = self._nodes()
         step, deviation = share - self.share, math.sqrt(share)
         low, high = drift * share - FAR * deviation, min(bound * deviation, drift * share + FAR * deviation)
         high = max(high, low + 1e-9)
-        wanted = 2 * (high - low) / math.sqrt(min(step, ahead))
-        x, weights = _legendre(min(64 * math.ceil(max(wanted, 1) / 64), MOST_NODES))
+        steps = 2 * (high - low) / math.sqrt(min(step, ahead))
+        x, weights = _legendre(min(64 * math.ceil(max(steps, 1) / 64), MOST_NODES))
         nodes = low + (high - low) * (x + 1) / 2
         apart = (nodes[:, None] - places - drift * step) / math.sqrt(step)
         density = np.exp(-0.5 * apart**2) @ masses / math.sqrt(2 * math.pi * step)
-        return _Walk(share, nodes, density * weights * (high - low) / 2)
+        return _RandomWalk(share, nodes, density * weights * (high - low) / 2)
 
     def _nodes(self) -> tuple[Floats, Floats]:
         if self.places is None or self.masses is None:
@@ -486,8 +486,8 @@ def _legendre(nodes: int) -> tuple[Floats, Floats]:
     return np.polynomial.legendre.leggauss(nodes)
 
 
-def _shares(given: Several[float]) -> tuple[float, ...]:
-    shares = tuple(float(share) for share in given)
+def _shares(looks: Several[float]) -> tuple[float, ...]:
+    shares = tuple(float(share) for share in looks)
     rising = all(one <= other for one, other in zip(shares, shares[1:], strict=False))
     if not shares or not rising or not shares[0] > 0 or not math.isfinite(shares[-1]):
         raise DataError(f"looks: expected shares of the planned information, above 0 and rising, found {list(shares)}")
@@ -495,7 +495,7 @@ def _shares(given: Several[float]) -> tuple[float, ...]:
 
 
 def _spend_at(shares: tuple[float, ...], spend_at: Several[float] | None) -> tuple[float, ...]:
-    """The share of the plan that had passed at each look; that of the information where nothing else is known."""
+    """The share of the plan that had passed at each look; by default the share of the information."""
     if spend_at is None:
         return shares
     if len(spend_at) != len(shares):

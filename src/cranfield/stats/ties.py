@@ -1,7 +1,7 @@
-"""Values that are equal but for rounding are equal: 0.4 − 0.3 and 0.2 − 0.1 are one tie, not two ranks.
+"""Values that differ only by rounding are equal: 0.4 − 0.3 and 0.2 − 0.1 are one tie, not two ranks.
 
-Without this, tests on values such as 0.1, 0.2, 0.3 depend on the last bit of a subtraction. Two numbers count as
-equal when they differ by less than a million millionth of the largest value they came from.
+Without this, tests on values such as 0.1, 0.2, 0.3 depend on the last bit of a subtraction. Two numbers count as equal
+if they differ by less than 10⁻¹² of the largest value they were computed from.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.errors import DataError
+from cranfield.base.errors import DataError
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -20,13 +20,13 @@ NEAR = 1e-12
 
 
 def rounding(a: Floats, b: Floats) -> Floats:
-    """Row by row, the gap below which two numbers made of these values count as equal."""
+    """For each row, the gap below which two numbers computed from its values count as equal."""
     largest = np.maximum(np.abs(a).max(axis=-1, initial=0.0), np.abs(b).max(axis=-1, initial=0.0))
     return np.asarray(NEAR * largest, np.float64)
 
 
 def two_samples(a: npt.ArrayLike, b: npt.ArrayLike, paired: bool = True) -> tuple[Floats, Floats]:
-    """Two sequences of numbers, of one length if they are pairs; anything else is refused."""
+    """Two sequences of numbers, of equal length if they are pairs; anything else is refused."""
     one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
     if one.ndim != 1 or other.ndim != 1:
         raise DataError(f"expected two sequences of numbers, found {one.shape} and {other.shape}")
@@ -36,7 +36,7 @@ def two_samples(a: npt.ArrayLike, b: npt.ArrayLike, paired: bool = True) -> tupl
 
 
 def differences(a: Floats, b: Floats) -> Floats:
-    """b − a, with what is only rounding set to 0.
+    """b − a; pure rounding errors become 0.
 
     >>> differences(np.array([0.3, 0.5]), np.array([0.1 + 0.2, 0.75])).tolist()
     [0.0, 0.25]
@@ -49,7 +49,7 @@ def differences(a: Floats, b: Floats) -> Floats:
 
 
 def mid_ranks(x: Floats, near: Floats | float = 0.0) -> Floats:
-    """The rank of each value within its row, from 1; values no further apart than `near` share the mean of theirs.
+    """The rank of each value within its row, from 1; values within `near` of each other share their mean rank.
 
     >>> mid_ranks(np.array([[3.0, 1.0, 3.0, 2.0]])).tolist()
     [[3.5, 1.0, 3.5, 2.0]]
@@ -59,7 +59,7 @@ def mid_ranks(x: Floats, near: Floats | float = 0.0) -> Floats:
 
 
 def tied_ranks(x: Floats, near: Floats | float = 0.0) -> tuple[Floats, Floats]:
-    """The first and the last rank of each value's group of ties within its row, from 1, the smallest value's.
+    """The first and last rank of each value's group of ties within its row; rank 1 is the smallest value.
 
     >>> [ranks.tolist() for ranks in tied_ranks(np.array([[3.0, 1.0, 3.0, 2.0]]))]
     [[[3.0, 1.0, 3.0, 2.0]], [[4.0, 1.0, 4.0, 2.0]]]

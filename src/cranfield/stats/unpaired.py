@@ -1,7 +1,7 @@
 """Tests of two samples that are not paired: Welch's t, Mann and Whitney's U, and the permutation test.
 
-Samples measured on the same items are paired, and these tests then throw away what is common to a pair: use them
-for two different sets of items only. The permutation test compares means, so it also notices a difference in spread.
+Use them only for two different sets of items: samples measured on the same items are paired, and these tests would
+ignore that. The permutation test compares means, but it also reacts to a difference in spread.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cranfield.stats.paired import t_limits
-from cranfield.stats.test import Figures, Question, Test, normal_tails, p_from_tails
 from cranfield.stats.ties import NEAR, Floats, mid_ranks, rounding
+from cranfield.stats.two_sample_test import SignificanceSettings, SignificanceValues, Test, normal_tails, p_from_tails
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,11 @@ def welch_error(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return np.sqrt(one + other), freedom
 
 
-class Welch(Test):
+class _Unpaired(Test):
+    paired = False
+
+
+class Welch(_Unpaired):
     """Have two unpaired samples the same mean, whatever their spreads? The interval is Welch's."""
 
     name = "welch"
@@ -42,20 +46,19 @@ class Welch(Test):
     reference = "Welch (1947)"
     aliases = ("unpaired-t", "welch-t")
     p_from = "formula"
-    paired = False
     needs_spread = True
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
         mean = b.mean(axis=1) - a.mean(axis=1)
         error, freedom = welch_error(a, b)
         t = mean / error
         p = p_from_tails(stdtr(freedom, t), stdtr(freedom, -t), question.alternative)
-        return Figures(p, t, *t_limits(mean, error, freedom, question.tails))
+        return SignificanceValues(p, t, *t_limits(mean, error, freedom, question.tails))
 
 
-class MannWhitney(Test):
+class MannWhitney(_Unpaired):
     """Is a value of one unpaired sample as likely above one of the other as below?
 
     Exact up to 40 values, ties included; beyond, normal with corrections for ties and continuity.
@@ -68,10 +71,9 @@ class MannWhitney(Test):
     aliases = ("u", "mannwhitney", "rank-sum")
     compares = "ranks"
     p_from = "exact or approximate"
-    paired = False
     discrete = True
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         n, m = a.shape[1], b.shape[1]
         ranks = mid_ranks(np.concatenate([a, b], axis=1), rounding(a, b))
         rank_sum = ranks[:, n:].sum(axis=1)
@@ -86,13 +88,13 @@ class MannWhitney(Test):
             deviation = np.sqrt(n * m / (n + m) * ranks.var(axis=1, ddof=1))  # the ranks' own variance allows for ties
             lower, upper = normal_tails(rank_sum, m * (n + m + 1) / 2, deviation)
         p, lean = p_from_tails(lower, upper, question.alternative), rank_sum - m * (n + m + 1) / 2
-        return Figures(p, rank_sum - m * (m + 1) / 2, exact=exact, lean=lean)
+        return SignificanceValues(p, rank_sum - m * (m + 1) / 2, exact=exact, lean=lean)
 
 
-class Permutation(Test):
+class Permutation(_Unpaired):
     """Is the difference of two unpaired means larger than a random division of all values into two samples would make it?
 
-    All divisions are tried where they are no more than the resamples, else a random sample.
+    All divisions are tried if these are no more than `resamples`, else a random sample.
     """
 
     name = "permutation"
@@ -101,33 +103,29 @@ class Permutation(Test):
     reference = "Pitman (1937); Phipson and Smyth (2010)"
     aliases = ("unpaired-permutation",)
     p_from = "exact or drawn"
-    paired = False
     sampled = True
 
-    def compute(self, a: Floats, b: Floats, question: Question) -> Figures:
+    def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         n, m = a.shape[1], b.shape[1]
         both = np.concatenate([a, b], axis=1)
         both = (both - both.mean(axis=1, keepdims=True)) * (-1.0 if question.alternative == "less" else 1.0)
         size = np.abs if question.alternative == "two-sided" else np.asarray
-        least = size(both[:, n:].sum(axis=1)) - NEAR * np.abs(both).sum(
-            axis=1
-        )  # equal but for rounding counts as equal
+        rounded = NEAR * np.abs(both).sum(axis=1)  # equal but for rounding counts as equal
+        least = size(both[:, n:].sum(axis=1)) - rounded
         count = np.zeros(len(a), np.int64)
-        for chosen in _choices(n, m, question.resamples, question.rng):
+        for choices in _choices(n, m, question.resamples, question.rng):
             for start in range(0, len(a), ROWS):
                 rows = slice(start, start + ROWS)
-                count[rows] += (size(both[rows] @ chosen.T) >= least[rows, None]).sum(axis=1)
+                count[rows] += (size(both[rows] @ choices.T) >= least[rows, None]).sum(axis=1)
         exact = comb(n + m, n) <= question.resamples
-        p = (
-            count / comb(n + m, n) if exact else (1 + count) / (1 + question.resamples)
-        )  # never 0: Phipson and Smyth (2010)
         resamples = comb(n + m, n) if exact else question.resamples
-        return Figures(p, b.mean(axis=1) - a.mean(axis=1), exact=exact, resamples=resamples)
+        p = count / resamples if exact else (1 + count) / (1 + resamples)  # never 0: Phipson and Smyth (2010)
+        return SignificanceValues(p, b.mean(axis=1) - a.mean(axis=1), exact=exact, resamples=resamples)
 
 
 @lru_cache(maxsize=4096)
 def rank_sum_tails(doubled_ranks: bytes, m: int, rank_sum: int) -> tuple[float, float]:
-    """The chances that m of these ranks (doubled, as the bytes of whole numbers) sum to at most, and at least, this one.
+    """The probabilities that m of these ranks (doubled, as bytes) have at most, or at least, this sum.
 
     >>> rank_sum_tails(np.array([2, 4, 6, 8]).tobytes(), 2, 6)  # the ranks 1 and 2, of six ways
     (0.16666666666666666, 1.0)
@@ -138,7 +136,7 @@ def rank_sum_tails(doubled_ranks: bytes, m: int, rank_sum: int) -> tuple[float, 
 
 @lru_cache(maxsize=64)
 def _ways(doubled_ranks: bytes, m: int) -> Floats:
-    """In how many ways m of the ranks sum to 0, 1, 2 …"""
+    """The number of ways in which m of the ranks sum to 0, 1, 2 …"""
     ranks = np.frombuffer(doubled_ranks, np.int64)
     ways = np.zeros((m + 1, int(ranks[-m:].sum()) + 1))
     ways[0, 0] = 1.0
@@ -152,9 +150,9 @@ def _choices(n: int, m: int, resamples: int, rng: np.random.Generator) -> Iterat
     if comb(n + m, m) <= resamples:
         every = combinations(range(n + m), m)
         while some := list(islice(every, BLOCK)):
-            chosen = np.zeros((len(some), n + m))
-            np.put_along_axis(chosen, np.array(some), 1.0, axis=1)
-            yield chosen
+            choices = np.zeros((len(some), n + m))
+            np.put_along_axis(choices, np.array(some), 1.0, axis=1)
+            yield choices
         return
     arranged = np.r_[np.zeros(n, np.uint8), np.ones(m, np.uint8)]
     for start in range(0, resamples, BLOCK):

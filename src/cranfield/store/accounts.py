@@ -1,8 +1,8 @@
-"""Who may come in, and by what: accounts, sessions, invitations, the keys of local links, tokens.
+"""Accounts of the workbench, with their sessions, invitations, one-time keys of local links, and tokens.
 
-Whatever lets somebody in is drawn here, handed out once, and kept as its SHA-256 alone. What counts once is deleted by
-the statement that uses it, so that of two who come at the same time one wins. The account is read with every look: a
-changed role is in force at once, and whoever is switched off is out.
+Every secret is generated here, shown once, and stored only as its SHA-256. A secret that can be used once is deleted by
+the statement that uses it, so that only one of two simultaneous requests succeeds. The account is read with every
+request: a changed role counts at once, and a disabled account has no access.
 """
 
 from __future__ import annotations
@@ -15,26 +15,24 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, Table, bindparam, delete, func, insert, or_, select, update
 
-from cranfield.errors import DataError
-from cranfield.parameters import shortened
-from cranfield.store import tables
-from cranfield.store.exact import Exact
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import shortened
+from cranfield.store import Database, tables
 from cranfield.store.roles import ROLES
+from cranfield.store.tables import Exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sqlalchemy import ColumnElement, Row, Select, Table
     from sqlalchemy.engine import Connection
 
-    from cranfield.store import Database
 
-LIFETIME = timedelta(days=30)  # of a session, however often it is used
-IDLE = timedelta(days=7)  # after which a session that nobody uses ends
-SEEN = timedelta(minutes=5)  # how old a note of the last use may be
-MARKS = "._-@+"  # in names, beside letters and digits
+LIFETIME = timedelta(days=30)  # maximum age of a session
+IDLE = timedelta(days=7)  # an unused session ends after this time
+SEEN = timedelta(minutes=5)  # the recorded time of the last use may be this old
+MARKS = "._-@+"  # characters allowed in names besides letters and digits
 LONGEST = 64  # characters of a name or a label
 MOST_TOKENS = 50  # of one account
 MOST_SETTINGS = 8000  # characters, as JSON
@@ -42,7 +40,7 @@ NOBODY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Account(NamedTuple):
-    """Somebody who may come in, and what they have set for themselves."""
+    """An account and its settings."""
 
     name: str
     role: str
@@ -51,12 +49,12 @@ class Account(NamedTuple):
     settings: Mapping[str, Any] = NOBODY
 
     def may(self, role: str) -> bool:
-        """Whether this account may do what a role may."""
+        """Whether the account has the permissions of a role."""
         return self.active and ROLES.index(self.role) >= ROLES.index(role)
 
 
 class Invitation(NamedTuple):
-    """A link that makes one account, or sets its password anew; `name` is empty where the invited choose their own."""
+    """A link that creates an account or resets its password; `name` is empty if the invited person chooses it."""
 
     id: int
     role: str
@@ -68,7 +66,7 @@ class Invitation(NamedTuple):
 
 
 class Token(NamedTuple):
-    """What a program comes in by, without the secret itself."""
+    """A token of a program, without its secret."""
 
     id: int
     label: str
@@ -78,7 +76,7 @@ class Token(NamedTuple):
 
 
 def key_of(name: str) -> str:
-    """A name as names are compared: of upper and lower case, and of the ways to write one letter, nothing counts.
+    """The key by which names are compared: case and Unicode variants of letters do not count.
 
     >>> key_of("Ann") == key_of("ANN")
     True
@@ -87,7 +85,7 @@ def key_of(name: str) -> str:
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a secret. It is drawn from 256 bits: a slow hash would add nothing."""
+    """The stored hash of a secret. Secrets have 256 random bits, so a slow hash would add nothing."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -99,20 +97,19 @@ class Accounts:
         self._queries: dict[tuple[str, bool | None], Select[Any]] = {}
 
     def all(self) -> list[Account]:
-        """Everybody, by name."""
+        """All accounts, by name."""
+        query = select(tables.accounts).order_by(tables.accounts.c.key)
         with self.database.reading() as connection:
-            return [
-                _account(row) for row in connection.execute(select(tables.accounts).order_by(tables.accounts.c.key))
-            ]
+            return [_account(row) for row in connection.execute(query)]
 
     def find(self, name: str) -> Account | None:
-        """Somebody by name, whatever its case."""
+        """The account of a name, in any case; None if there is none."""
         with self.database.reading() as connection:
             row = connection.execute(select(tables.accounts).where(tables.accounts.c.key == key_of(name))).first()
         return None if row is None else _account(row)
 
     def create(self, name: str, role: str, password_hash: str | None) -> Account:
-        """A new account; without a password it is entered by the link of this machine alone."""
+        """Create an account; without a password only the link of this machine opens it."""
         name = _named(name)
         _refuse_role(role)
         return self.database.write(lambda connection: self._create(connection, name, role, password_hash))
@@ -125,13 +122,13 @@ class Accounts:
         return Account(name, role, created=created)
 
     def _refuse_taken(self, connection: Connection, name: str) -> None:
-        taken = select(tables.accounts.c.name).where(tables.accounts.c.key == key_of(name))
-        known = connection.execute(taken).scalar()
-        if known is not None:
-            raise DataError(f"the name {known!r} is taken; choose another")
+        query = select(tables.accounts.c.name).where(tables.accounts.c.key == key_of(name))
+        owner = connection.execute(query).scalar()
+        if owner is not None:
+            raise DataError(f"the name {owner!r} is taken; choose another")
 
     def set_role(self, name: str, role: str) -> None:
-        """Change what somebody may do, from their next request on; sessions and tokens stay."""
+        """Change the role of an account from its next request on; sessions and tokens stay."""
         _refuse_role(role)
 
         def work(connection: Connection) -> None:
@@ -141,7 +138,7 @@ class Accounts:
         self.database.write(work)
 
     def set_active(self, name: str, active: bool) -> None:
-        """Let somebody in again, or no more: that ends their sessions and tokens."""
+        """Switch an account on or off; switching it off ends its sessions and tokens."""
 
         def work(connection: Connection) -> None:
             self._keep_a_lead(connection, name, active)
@@ -154,7 +151,7 @@ class Accounts:
         self.database.write(work)
 
     def _keep_a_lead(self, connection: Connection, name: str, stays: bool) -> None:
-        """Refuse what leaves nobody in charge; the rows are locked, so that two leads cannot remove each other."""
+        """Refuse a change that leaves no active lead; the rows are locked, so that two leads cannot remove each other."""
         accounts = tables.accounts
         lead = select(accounts.c.key).where(accounts.c.role == "lead", accounts.c.active).order_by(accounts.c.key)
         leads = connection.execute(lead.with_for_update()).scalars().all()
@@ -162,7 +159,7 @@ class Accounts:
             raise DataError(f"{name} is the only lead; make somebody else a lead first")
 
     def set_password(self, name: str, hash: str) -> None:
-        """Another password: every session of before ends, and so does a link to choose one."""
+        """Set a password; earlier sessions and links to choose a password end."""
         self.database.write(lambda connection: self._set_password(connection, name, hash))
 
     def _set_password(self, connection: Connection, name: str, hash: str) -> None:
@@ -171,27 +168,27 @@ class Accounts:
         self._close_resets(connection, name)
 
     def rehash(self, name: str, old: str, new: str) -> None:
-        """The same password, hashed anew; nothing happens where it is another by now."""
+        """Store a new hash of the same password, unless the password has changed meanwhile."""
         accounts = tables.accounts
         same = (accounts.c.key == key_of(name)) & (accounts.c.password == old)
         self.database.write(lambda connection: connection.execute(update(accounts).where(same).values(password=new)))
 
     def password_hash(self, name: str) -> str | None:
-        """The hash of somebody's password; None for no password, for nobody, and for who is switched off."""
+        """The hash of an account's password; None without password or account, or if the account is switched off."""
         accounts = tables.accounts
         query = select(accounts.c.password).where(accounts.c.key == key_of(name), accounts.c.active)
         with self.database.reading() as connection:
             return connection.execute(query).scalar()
 
     def settings(self, name: str) -> Mapping[str, Any]:
-        """What somebody has set for themselves."""
+        """What a person has configured, such as theme and keys; empty by default."""
         account = self.find(name)
         if account is None:
             raise _unknown(name)
         return account.settings
 
     def set_settings(self, name: str, settings: Mapping[str, Any]) -> None:
-        """Keep these settings in place of those of before."""
+        """Replace the settings of an account."""
         text = json.dumps(dict(settings))
         if len(text) > MOST_SETTINGS:
             raise DataError(f"expected settings of at most {MOST_SETTINGS} characters, found {len(text)}")
@@ -205,7 +202,7 @@ class Accounts:
     def begin(
         self, name: str, *, local: bool = False, lifetime: timedelta = LIFETIME, checked: str | None = None
     ) -> str:
-        """The secret of a new session; with `checked`, only if that is still the hash of the account's password."""
+        """Begin a session and return its secret; with `checked`, only if that is still the account's password hash."""
         secret = secrets.token_urlsafe(32)
 
         def work(connection: Connection) -> None:
@@ -221,7 +218,7 @@ class Accounts:
         return secret
 
     def who(self, secret: str, *, local: bool | None = None) -> Account | None:
-        """Whose session it is; None where it has ended. `local` asks for one by this machine's link, or for none such."""
+        """The account of a session; None if it has ended. `local` requires or excludes sessions from this machine's link."""
         row = self._holder(tables.sessions, secret, local)
         if row is None or row.seen <= _later(row.now, -IDLE):
             return None
@@ -229,25 +226,24 @@ class Accounts:
         return _account(row)
 
     def _holder(self, table: Table, secret: str, local: bool | None = None) -> Row[Any] | None:
-        """The account that a session or a token is of, with when it was last seen, and now."""
+        """The row of the account of a session or token, with the times of the last use and now."""
         query = self._queries.get((table.name, local))
-        if query is None:  # made once: every request asks
+        if query is None:  # built once, because every request needs it
             query = self._queries[table.name, local] = self._query(table, local)
         now = {} if self.database.tells_time else {"now": self.database.own_time()}
         return self.database.first(query, {"secret": hash_of(secret)} | now)
 
     def _query(self, table: Table, local: bool | None) -> Select[Any]:
-        told: ColumnElement[str] = (
-            self.database.moment() if self.database.tells_time else bindparam("now", type_=Exact())
-        )
-        query = select(tables.accounts, table.c.seen, told.label("now"))
-        joined = query.join(table, tables.accounts.c.key == table.c.account)
-        valid = or_(table.c.until.is_(None), table.c.until > told)
-        mine = joined.where(table.c.hash == bindparam("secret"), tables.accounts.c.active, valid)
+        tells = self.database.tells_time
+        now: ColumnElement[str] = self.database.moment() if tells else bindparam("now", type_=Exact())
+        query = select(tables.accounts, table.c.seen, now.label("now"))
+        holders = query.join(table, tables.accounts.c.key == table.c.account)
+        valid = or_(table.c.until.is_(None), table.c.until > now)
+        mine = holders.where(table.c.hash == bindparam("secret"), tables.accounts.c.active, valid)
         return mine if local is None else mine.where(table.c.local == local)
 
     def _note(self, table: Table, secret: str, row: Row[Any]) -> None:
-        """Write down that it was used, now and then; a disk that is full keeps nobody out."""
+        """Record the last use from time to time; a full disk does not block the request."""
         if row.seen is not None and row.seen > _later(row.now, -SEEN):
             return
         used = update(table).where(table.c.hash == hash_of(secret)).values(seen=row.now)
@@ -269,7 +265,7 @@ class Accounts:
         connection.execute(delete(tables.sessions).where(tables.sessions.c.account == key_of(name)))
 
     def invite(self, role: str, by: str, name: str = "", days: float = 7) -> str:
-        """The secret of an invitation, for a name or for whichever is chosen."""
+        """Create an invitation and return its secret; without `name` the invited person chooses one."""
         _refuse_role(role)
         named = _named(name) if name else ""
 
@@ -282,7 +278,7 @@ class Accounts:
         return self._hand_out(tables.invitations, values)
 
     def reset(self, name: str, by: str, days: float = 7) -> str:
-        """The secret of an invitation to choose another password; one of before counts no more."""
+        """Create an invitation to choose a new password, in place of earlier ones, and return its secret."""
 
         def values(connection: Connection, now: str) -> dict[str, Any]:
             row = self._locked(connection, name)
@@ -293,10 +289,10 @@ class Accounts:
         return self._hand_out(tables.invitations, values)
 
     def _locked(self, connection: Connection, name: str) -> Row[Any]:
-        """The row of an account that is not switched off, which nobody changes until this is over."""
+        """The row of an active account, locked until the transaction ends."""
         accounts = tables.accounts
-        known = select(accounts).where(accounts.c.key == key_of(name), accounts.c.active)
-        row = connection.execute(known.with_for_update()).first()
+        query = select(accounts).where(accounts.c.key == key_of(name), accounts.c.active)
+        row = connection.execute(query.with_for_update()).first()
         if row is None:
             raise _unknown(name)
         return row
@@ -307,7 +303,7 @@ class Accounts:
         connection.execute(delete(invitations).where(invitations.c.reset, invitations.c.name == own))
 
     def invitation(self, secret: str) -> Invitation | None:
-        """What an invitation says, left as it is; None where it was used, revoked, or has expired."""
+        """The invitation of a secret; None if it was used or revoked, or has expired."""
         with self.database.reading() as connection:
             row = connection.execute(self._open_invitations().where(tables.invitations.c.hash == hash_of(secret)))
             return next((_invitation(each) for each in row), None)
@@ -317,8 +313,8 @@ class Accounts:
         return select(invitations).where(invitations.c.until > self.database.moment()).order_by(invitations.c.id)
 
     def accept(self, secret: str, name: str, password_hash: str) -> Account:
-        """The account that an invitation makes. It is used once, and stays open where the name is refused."""
-        wanted = _named(name)
+        """Use an invitation and return its account. The invitation stays open if the name is refused."""
+        account_name = _named(name)
         invitations = tables.invitations
 
         def work(connection: Connection) -> Account:
@@ -327,35 +323,32 @@ class Accounts:
             row = connection.execute(delete(invitations).where(open_one).returning(invitations)).first()
             if row is None:
                 raise DataError("this invitation was used, or has expired; ask for another")
-            if row.name and key_of(row.name) != key_of(wanted):
-                raise DataError(f"this invitation is for {row.name!r}, found {wanted!r}")
+            if row.name and key_of(row.name) != key_of(account_name):
+                raise DataError(f"this invitation is for {row.name!r}, found {account_name!r}")
             if row.reset:
-                return self._renewed(connection, row.name, password_hash)
-            return self._create(connection, row.name or wanted, row.role, password_hash)
+                account = _account(self._locked(connection, row.name))
+                self._set_password(connection, row.name, password_hash)
+                return account
+            return self._create(connection, row.name or account_name, row.role, password_hash)
 
         return self.database.write(work)
 
-    def _renewed(self, connection: Connection, name: str, password_hash: str) -> Account:
-        account = _account(self._locked(connection, name))
-        self._set_password(connection, name, password_hash)
-        return account
-
     def invitations(self) -> list[Invitation]:
-        """Those that are open."""
+        """The open invitations."""
         with self.database.reading() as connection:
             return [_invitation(row) for row in connection.execute(self._open_invitations())]
 
     def revoke_invitation(self, id: int) -> None:
-        """Close an invitation."""
+        """Delete an open invitation, so that its link no longer works."""
         gone = delete(tables.invitations).where(tables.invitations.c.id == id)
         self.database.write(lambda connection: connection.execute(gone))
 
     def new_key(self, minutes: float = 10) -> str:
-        """The one-time key of a link for this machine."""
+        """Create a one-time key for a link on this machine."""
         return self._hand_out(tables.link_keys, lambda _, now: {"until": _later(now, timedelta(minutes=minutes))})
 
     def use_key(self, secret: str) -> bool:
-        """Use a one-time key; whether it was one."""
+        """Use a one-time key; False if it is not valid."""
         keys = tables.link_keys
 
         def work(connection: Connection) -> bool:
@@ -365,7 +358,7 @@ class Accounts:
         return self.database.write(work)
 
     def new_token(self, name: str, label: str, days: float | None = None) -> str:
-        """The secret of a token: a program that has it may do what the account may. It is shown this once."""
+        """Create a token and return its secret, which is shown once. The token has the permissions of the account."""
         label = label.strip()
         if not 0 < len(label) <= LONGEST or not label.isprintable():
             raise DataError(f"expected a token's label of 1 to {LONGEST} characters, found {shortened(label)!r}")
@@ -382,7 +375,7 @@ class Accounts:
         return self._hand_out(tables.tokens, values, "cranfield_")
 
     def by_token(self, secret: str) -> Account | None:
-        """Whose token it is."""
+        """The account of a token; None if it is not valid."""
         row = self._holder(tables.tokens, secret)
         if row is None:
             return None
@@ -390,7 +383,7 @@ class Accounts:
         return _account(row)
 
     def tokens(self, name: str) -> list[Token]:
-        """An account's tokens that count."""
+        """The valid tokens of an account."""
         tokens = tables.tokens
         valid = or_(tokens.c.until.is_(None), tokens.c.until > self.database.moment())
         query = select(tokens).where(tokens.c.account == key_of(name), valid).order_by(tokens.c.id)
@@ -399,12 +392,12 @@ class Accounts:
             return [Token(row.id, row.label, row.created, row.seen, row.until) for row in rows]
 
     def revoke_token(self, name: str, id: int) -> None:
-        """End one of an account's tokens."""
+        """Delete a token, so that programs can no longer use it."""
         own = (tables.tokens.c.account == key_of(name)) & (tables.tokens.c.id == id)
         self.database.write(lambda connection: connection.execute(delete(tables.tokens).where(own)))
 
     def _hand_out(self, table: Table, values: Callable[[Connection, str], dict[str, Any]], prefix: str = "") -> str:
-        """A new secret, its hash written with some values; what has expired of its kind goes."""
+        """Store the hash of a new secret with some values, delete expired rows, and return the secret."""
         secret = prefix + secrets.token_urlsafe(32)
 
         def work(connection: Connection) -> None:
@@ -425,17 +418,17 @@ def _invitation(row: Row[Any]) -> Invitation:
 
 
 def is_name(name: str) -> bool:
-    """Whether an account may be called so."""
+    """Whether a text is a valid account name."""
     letters = all(char in MARKS or unicodedata.category(char)[0] in "LMN" for char in name)
     return 0 < len(name) <= LONGEST and letters and name[0].isalnum()
 
 
 def _named(name: str) -> str:
-    """A name that an account may have."""
+    """The normalised name; DataError if it is not valid."""
     name = unicodedata.normalize("NFC", name.strip())
     if not is_name(name):
-        wanted = f"expected a name of 1 to {LONGEST} letters, digits and {' '.join(MARKS)}, a letter or digit first"
-        raise DataError(f"{wanted}; found {shortened(name)!r}")
+        problem = f"expected a name of 1 to {LONGEST} letters, digits and {' '.join(MARKS)}, a letter or digit first"
+        raise DataError(f"{problem}; found {shortened(name)!r}")
     return name
 
 
@@ -455,6 +448,6 @@ def _days(days: float) -> timedelta:
 
 
 def _later(time: str, by: timedelta) -> str:
-    """A time as events write it, so much later."""
+    """A later time, as events write times."""
     then = (datetime.fromisoformat(time) + by).astimezone(UTC)
     return then.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,8 +1,11 @@
-"""A database, opened: SQLite or PostgreSQL behind the same few words.
+"""An open database: SQLite or PostgreSQL behind one interface.
 
 `write` runs work in a transaction and returns when it is on disk. In SQLite one thread writes for all others of a
-process and commits what waits together (`store.writer`); in PostgreSQL each has a connection of its own, and work
+process and commits what waits together (group commit); in PostgreSQL each has a connection of its own, and work
 that lost a race is run again. Work may therefore run more than once: it must change nothing but the database.
+
+A commit costs one sync of the disk, however much it holds: ten labels in one commit cost as much as one. Work that fails is
+rolled back alone (a savepoint); the rest of its batch stays.
 """
 
 from __future__ import annotations
@@ -11,15 +14,16 @@ import os
 import re
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from cranfield.errors import DataError, UnavailableError
-from cranfield.extras import needed
-from cranfield.parameters import masked
-from cranfield.store.writer import Writer
+from cranfield.base.errors import DataError, UnavailableError
+from cranfield.base.optional_packages import needed
+from cranfield.base.parameters import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,17 +32,92 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection, Engine, Row
     from sqlalchemy.sql import Select
 
+    Task = tuple[Callable[[Connection], Any], Future[Any]]
+
+
+Outcome = TypeVar("Outcome")
+
+TOGETHER = 256
+
+
+class GroupCommitWriter:
+    """The queue of work and the thread that commits it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.queue: SimpleQueue[Task | None] = SimpleQueue()
+        self.thread = threading.Thread(target=self._loop, name="cranfield-writer", daemon=True)
+        self.thread.start()
+
+    def put(self, work: Callable[[Connection], Outcome]) -> Future[Outcome]:
+        """Queue work for a transaction; the future has its result after the commit. Not allowed after `close`."""
+        future: Future[Outcome] = Future()
+        self.queue.put((work, future))
+        return future
+
+    def close(self) -> None:
+        """Commit the queued work and end the thread."""
+        self.queue.put(None)
+        self.thread.join()
+
+    def _loop(self) -> None:
+        while (first := self.queue.get()) is not None:
+            batch, ending = [first], False
+            while len(batch) < TOGETHER and not self.queue.empty():
+                task = self.queue.get()
+                if task is None:
+                    ending = True
+                    break
+                batch.append(task)
+            self._commit(batch)
+            if ending:
+                return
+
+    def _commit(self, batch: list[Task]) -> None:
+        """Commit a batch in one transaction; if the database fails, each item in its own transaction."""
+        from sqlalchemy.exc import DBAPIError, OperationalError
+
+        answers: list[tuple[Future[Any], Any, BaseException | None]] = []
+        begun = False
+        try:
+            with self.engine.begin() as connection:
+                begun = True
+                for work, future in batch:
+                    connection.exec_driver_sql("SAVEPOINT own")
+                    try:
+                        answers.append((future, work(connection), None))
+                    except DBAPIError:  # SQLite may have rolled the whole transaction back
+                        raise
+                    except Exception as error:
+                        connection.exec_driver_sql("ROLLBACK TO own")
+                        answers.append((future, None, error))
+                    connection.exec_driver_sql("RELEASE own")
+        except BaseException as failure:  # nothing of the batch was committed
+            refused = isinstance(failure, DBAPIError) and not isinstance(failure, OperationalError)
+            if len(batch) > 1 and begun and refused:
+                for task in batch:
+                    self._commit([task])
+                return
+            answers = [(future, None, failure) for _, future in batch]
+        for future, answer, problem in answers:
+            if problem is None:
+                future.set_result(answer)
+            else:
+                future.set_exception(problem)
+
+
 T = TypeVar("T")
 
-KEPT = 20  # connections: more than a server has threads, as those beyond are made and closed every time
-BUSY = 30.0  # seconds to wait for somebody else's transaction
+KEPT = 20  # pool size: more than a server has threads, because connections beyond it are opened and closed every time
+BUSY = 30.0  # seconds to wait for another transaction
+TURN = 50  # milliseconds that SQLite waits by itself before it is asked again
 AGAIN = {"40001", "40P01", "23505", "55P03"}  # lost a race: serialisation, deadlock, unique, lock
 TRIES = 12
-MIGRATING = 0x6372616E  # the advisory lock of whoever brings the tables up to date
+MIGRATING = 0x6372616E  # the advisory lock of migrations
 APPLICATION = 0x6372616E  # in the head of a SQLite file, at byte 68: "cran"
 HEAD = 100  # bytes
-MOST_TOLD = 100  # problems of a file that are looked for
-QUIET: dict[str, Any] = {"hide_parameters": True}  # hashes of passwords go into no log
+MOST_TOLD = 100  # maximum number of reported problems of a file
+QUIET: dict[str, Any] = {"hide_parameters": True}  # keeps password hashes out of logs
 SERVERS_TIME = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
 _opening = threading.Lock()
@@ -46,8 +125,10 @@ _opened: WeakSet[Database] = WeakSet()
 
 
 def is_open(path: str) -> bool:
-    """Whether this process has a database open in a file. Whoever closes such a file by other means than SQLite's lets go
-    of the locks that SQLite holds on it, and another process may then take away its journal with what was written last.
+    """Whether this process has a file open as a database.
+
+    Closing such a file by other means than SQLite releases SQLite's locks. Another process may then remove the journal
+    with the latest changes.
     """
     number = _number(path)
     return number is not None and any(database.file == number for database in list(_opened))
@@ -55,14 +136,14 @@ def is_open(path: str) -> bool:
 
 def _number(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def open_database(location: str, clock: Callable[[], str] | None = None) -> Database:
-    """A database by its URL or file; made where there is none, and brought up to date. `clock` stands in for its own."""
+    """Open a database by its URL or file; it is created or migrated if necessary. `clock` replaces its clock."""
     needed("sqlalchemy", "databases need")
     return Database(location, clock)
 
@@ -75,7 +156,7 @@ class Database:
         self.name = masked(location)
         self.dialect = url.get_backend_name()
         self._clock = clock
-        self._writer: Writer | None = None
+        self._writer: GroupCommitWriter | None = None
         self._starting = threading.Lock()
         with _opening if self.dialect == "sqlite" else nullcontext():
             self.engine = _engine(url, self.name)
@@ -90,7 +171,7 @@ class Database:
 
     @contextmanager
     def in_words(self) -> Iterator[None]:
-        """Say in a sentence what a driver complains about."""
+        """Turn errors of the database driver into errors with a clear sentence."""
         import sqlite3
 
         from sqlalchemy.exc import DBAPIError, OperationalError, TimeoutError
@@ -103,14 +184,11 @@ class Database:
             raise DataError(f"{self.name}: {_reason(error)}") from None
         except TimeoutError:
             raise UnavailableError(f"{self.name}: every connection is in use; try again") from None
-        except (
-            sqlite3.Error,
-            UnicodeDecodeError,
-        ) as error:  # raised while rows are fetched, which SQLAlchemy leaves alone
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # while rows are fetched; SQLAlchemy does not wrap them
             raise DataError(f"{self.name}: {in_words(str(error))}") from None
 
     def _migrate(self) -> None:
-        """Bring the tables up to date: a look first, so that nobody who only reads waits or needs to write."""
+        """Migrate the tables. The version is read first, so that readers need neither a lock nor write access."""
         from cranfield.store import hashes
         from cranfield.store.migrations import due
 
@@ -118,12 +196,12 @@ class Database:
             if not due(self._version(connection), self.dialect, self.name):
                 return
         if self.dialect == "sqlite" and self.engine.url.query:
-            told = "was written by an earlier cranfield and is read-only"
-            raise DataError(f"{self.name}: {told}; copy it to where it can be brought up to date")
+            problem = "was written by an earlier cranfield and is read-only"
+            raise DataError(f"{self.name}: {problem}; copy it to where it can be brought up to date")
         with self.engine.begin() as connection:
             if self.dialect == "postgresql":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATING})")
-            version = self._version(connection)  # somebody else may have been quicker
+            version = self._version(connection)  # another process may have migrated meanwhile
             if not version:
                 connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS cranfield_schema (version INTEGER NOT NULL)")
             if not version and self.dialect == "sqlite":
@@ -144,12 +222,12 @@ class Database:
             if "events" in tables or (tables and self.dialect == "sqlite"):
                 raise DataError(f"{self.name}: holds tables of another program ({tables[0]}); name another database")
             return 0
-        found = connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalar()
-        return 0 if found is None else int(found)
+        version = connection.exec_driver_sql("SELECT version FROM cranfield_schema").scalar()
+        return 0 if version is None else int(version)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection to read by: one state of the database from the first look to the last."""
+        """A connection for reading from one snapshot of the database."""
         with self.in_words(), self._connected() as connection:
             yield connection
             connection.commit()  # after a rollback psycopg prepares every statement anew
@@ -170,16 +248,16 @@ class Database:
         return _alive(tried)
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong in its file, in its own words; a server looks after its files itself."""
+        """The problems that SQLite finds in its file; empty for a server."""
         if self.dialect != "sqlite":
             return []
         with self.reading() as connection:
-            found = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_TOLD})")]
-        lines = [line for each in found for line in each.splitlines() if not line.startswith("***")]  # its headings
+            reports = [str(row[0]) for row in connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_TOLD})")]
+        lines = [line for each in reports for line in each.splitlines() if not line.startswith("***")]  # its headings
         return [] if lines == ["ok"] else lines
 
     def first(self, query: Select[Any], values: dict[str, Any]) -> Row[Any] | None:
-        """The first row of a query: one statement sees one state by itself, and is spared the rest of a transaction."""
+        """The first row of a query, without a transaction around the single statement."""
         alone = {"isolation_level": "AUTOCOMMIT"} if self.dialect == "postgresql" else {"begin": ""}
 
         def look() -> Row[Any] | None:
@@ -190,13 +268,13 @@ class Database:
             return _alive(look)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Run work in a transaction; what it did is on disk when this returns."""
+        """Run work in a transaction, which is on disk when this returns."""
         with self.in_words():
             if self.dialect == "postgresql":
                 return self._write_alone(work)
             with self._starting:
-                writer = self._writer = self._writer or Writer(self.engine)
-                done = writer.put(work)  # before anybody can close it
+                writer = self._writer = self._writer or GroupCommitWriter(self.engine)
+                done = writer.put(work)  # before another thread can close it
             return done.result()
 
     def _write_alone(self, work: Callable[[Connection], T]) -> T:
@@ -221,7 +299,7 @@ class Database:
         raise AssertionError("the last try returns or raises")
 
     def now(self, connection: Connection) -> str:
-        """The database's own clock, as events write times."""
+        """The time of the database's clock, as events write times."""
         if self._clock is not None:
             return self._clock()
         if self.dialect == "postgresql":
@@ -229,24 +307,24 @@ class Database:
         return self.own_time()
 
     def own_time(self) -> str:
-        """A file has no clock but ours."""
+        """The time of this process: a file has no clock."""
         if self._clock is not None:
             return self._clock()
         return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def moment(self) -> ColumnElement[str]:
-        """The same clock as a part of a query."""
+        """The time of the database's clock as an SQL expression."""
         from sqlalchemy import literal, literal_column
 
         return literal_column(SERVERS_TIME) if self.tells_time else literal(self.own_time())
 
     @property
     def tells_time(self) -> bool:
-        """Whether a statement may ask for the time by the way (`SERVERS_TIME`)."""
+        """Whether an SQL statement can read the server's clock (`SERVERS_TIME`)."""
         return self.dialect == "postgresql" and self._clock is None
 
     def close(self) -> None:
-        """Let go of every connection, when what waits is written; another use opens them again."""
+        """Write what is queued and close all connections; later use opens them again."""
         with self._starting:
             writer, self._writer = self._writer, None
         if writer is not None:
@@ -261,7 +339,7 @@ def _url(location: str) -> URL:
     if not re.match(r"postgres(ql)?://", location):
         return URL.create("sqlite", database=location)
     parts = re.match(r"(postgres(?:ql)?://[^:/@]*:)([^?]*)(@[^@?]*(?:\?.*)?)$", location, re.DOTALL)
-    if parts:  # a password may hold what ends one elsewhere
+    if parts:  # a password may contain characters that end it in other URLs
         location = parts[1] + parts[2].replace("@", "%40").replace("/", "%2F") + parts[3]
     try:
         return make_url(location).set(drivername="postgresql+psycopg")
@@ -291,7 +369,7 @@ def _engine(url: URL, name: str) -> Engine:
 
 
 def _alive(use: Callable[[], T]) -> T:
-    """Use a connection to read, and another one where the server had ended that while it lay in the pool."""
+    """Open a connection; try again if the server has closed the pooled one."""
     from sqlalchemy.exc import DBAPIError
 
     try:
@@ -303,28 +381,28 @@ def _alive(use: Callable[[], T]) -> T:
 
 
 def _make_private(path: str) -> None:
-    """Make a file where there is none, which only its owner can read: it will hold hashes of passwords, and who said what.
+    """Create a missing file that only its owner can read, because it will hold password hashes and labels.
 
-    SQLite gives its journal the same mode. Where no file can be made, SQLite says why.
+    SQLite gives its journal the same mode. If the file cannot be created, SQLite reports why.
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _read_only(path: str) -> URL | None:
-    """How to open a file that may be read and not written; SQLite would make files beside it. None: as usual."""
+    """The options for a read-only file, beside which SQLite cannot create files; None if the file is writable."""
     from urllib.parse import quote
 
     from sqlalchemy.engine import URL
 
     if not os.path.exists(path) or (os.access(path, os.W_OK) and os.access(os.path.dirname(path) or ".", os.W_OK)):
         return None
-    still = {} if os.path.exists(f"{path}-wal") else {"immutable": "1"}  # nobody has it open to write
+    still = {} if os.path.exists(f"{path}-wal") else {"immutable": "1"}  # no process has it open for writing
     return URL.create("sqlite", database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true", **still})
 
 
 def _refuse_others(path: str, name: str) -> None:
-    """Look at a file before the settings of a connection would change it: it must be new, or cranfield's."""
+    """Refuse a file of another program, before a connection's settings change it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise DataError(f"{name}: cannot be opened: there is no folder {folder}")
@@ -347,7 +425,7 @@ def _refuse_others(path: str, name: str) -> None:
 
 
 def _refuse_strange_tables(path: str, name: str) -> None:
-    """A database that names no program: empty, or not ours."""
+    """Refuse a database with unknown tables."""
     import sqlite3
     from urllib.parse import quote
 
@@ -364,7 +442,7 @@ def _refuse_strange_tables(path: str, name: str) -> None:
 
 
 def _settings(connection: Any, _record: Any) -> None:
-    """What a label needs to be on disk when it is confirmed, and readers not to wait for the writer."""
+    """Settings for durable commits, and for readers that do not wait for the writer."""
     _settings_of_readers(connection, _record)
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
@@ -375,23 +453,48 @@ def _settings_of_readers(connection: Any, _record: Any) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin as the options of a connection say; nobody who writes waits in the middle of their work."""
+    """Begin a transaction; writers take their lock at once, not in the middle of their work."""
     statement = connection.get_execution_options().get("begin", "BEGIN IMMEDIATE")
-    if statement:
+    if statement == "BEGIN IMMEDIATE":
+        _lock_for_writing(connection)
+    elif statement:
         connection.exec_driver_sql(statement)
 
 
+def _lock_for_writing(connection: Connection) -> None:
+    """Take SQLite's write lock within `BUSY` seconds.
+
+    SQLite's own waiting slows down to ten tries per second, and a process that commits without pause can then keep the
+    others out. Waiting in short turns keeps trying often.
+    """
+    from sqlalchemy.exc import OperationalError
+
+    driver: Any = connection.connection.dbapi_connection
+    deadline = time.monotonic() + BUSY
+    driver.execute(f"PRAGMA busy_timeout={TURN}")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except OperationalError as error:
+                if "database is locked" not in str(error.orig) or time.monotonic() > deadline:
+                    raise
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={BUSY * 1000:.0f}")
+
+
 def _reason(error: Any) -> str:
-    """What went wrong and what to do, without a password."""
+    """The error as a sentence with advice, without a password."""
     return in_words(str(error.orig).strip() or type(error.orig).__name__)
 
 
-def in_words(said: str) -> str:
-    """What a driver complains about as a sentence that says what to do."""
-    for sign, told in REASONS.items():
-        if sign in said.lower():
-            return told.format(said=masked(said.splitlines()[0]), busy=f"{BUSY:g}")
-    return f"the database says: {masked(said.splitlines()[0])}"
+def in_words(message: str) -> str:
+    """The message of a database driver as a sentence with advice."""
+    for sign, sentence in REASONS.items():
+        if sign in message.lower():
+            return sentence.format(said=masked(message.splitlines()[0]), busy=f"{BUSY:g}")
+    return f"the database says: {masked(message.splitlines()[0])}"
 
 
 DAMAGED = "is damaged; take it from a copy, or save what is left with sqlite3 FILE .recover"

@@ -1,7 +1,7 @@
-"""Hashes of what is decided once and read ever after: rounds and their documents, versions, comparisons, series.
+"""Hashes of records that never change: rounds and their documents, versions, comparisons, series of questions.
 
-They are written with the record in one transaction and held against it when it is read, so that a row that was changed by
-other means is noticed. Records of an earlier cranfield get theirs when the tables are brought up to date.
+They are written with the record in one transaction and compared when the record is read, so that a row changed by other
+means is detected. Records of an earlier version get their hashes when the tables are migrated.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, insert, select
+from sqlalchemy import Column, func, insert, select
 
-from cranfield.errors import DataError
-from cranfield.parameters import masked, shortened
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import masked, shortened
 from cranfield.store.tables import comparisons, hashes, items, rounds, series, versions
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
-STEP = 9  # of the migrations, which makes the table
+STEP = 9  # the migration that creates the table
 ROUND, DOCUMENTS, VERSION, COMPARISON, SERIES = "round", "documents of round", "version", "comparison", "series"
 DEFINED: dict[str, tuple[Column[str], Column[str]]] = {
     ROUND: (rounds.c.name, rounds.c.definition),
@@ -32,31 +32,31 @@ DEFINED: dict[str, tuple[Column[str], Column[str]]] = {
 
 
 def keep_hash(connection: Connection, kind: str, name: str, text: str) -> None:
-    """Write down the hash of a record's text."""
+    """Store the hash of a record's text."""
     connection.execute(insert(hashes), {"kind": kind, "name": name, "hash": _hash(text)})
 
 
 def refuse_changed(connection: Connection, kind: str, name: str, text: str) -> None:
-    """Stop where a record is not what it was when it was written."""
-    if _kept(connection, kind, name) != _hash(text):
+    """Raise DataError if a record was changed after it was written."""
+    if _stored_hash(connection, kind, name) != _hash(text):
         raise _changed(connection, kind, name)
 
 
 def keep_documents(connection: Connection, name: str, count: int) -> None:
-    """Write down the hash of the documents with which a round was opened; a strategy may name more later."""
+    """Store the hash of a round's first documents; a strategy may add more later."""
     values = {"kind": DOCUMENTS, "name": name, "hash": f"{count}:{_hash(_documents(connection, name, count))}"}
     connection.execute(insert(hashes), values)
 
 
 def refuse_changed_documents(connection: Connection, name: str) -> None:
-    """Stop where the documents of a round, their chances or grades are not what they were when it was opened."""
-    count, _, kept = (_kept(connection, DOCUMENTS, name) or "").partition(":")
-    if not count.isdigit() or kept != _hash(_documents(connection, name, int(count))):
+    """Raise DataError if a round's first documents, their probabilities or gold grades were changed."""
+    count, _, expected = (_stored_hash(connection, DOCUMENTS, name) or "").partition(":")
+    if not count.isdigit() or expected != _hash(_documents(connection, name, int(count))):
         raise _changed(connection, DOCUMENTS, name)
 
 
 def refuse_any_changed(connection: Connection) -> None:
-    """Stop at the first record that is not what it was, or is gone."""
+    """Raise DataError at the first record that was changed or removed."""
     there = {(kind, name): text for kind, name, text in _records(connection)}
     for (kind, name), text in there.items():
         refuse_changed(connection, kind, name, text)
@@ -69,13 +69,12 @@ def refuse_any_changed(connection: Connection) -> None:
 
 
 def keep_hashes_of_before(connection: Connection) -> None:
-    """Write down the hashes of all records that an earlier cranfield wrote."""
+    """Store the hashes of records that an earlier version of cranfield wrote."""
     for kind, name, text in list(_records(connection)):
         keep_hash(connection, kind, name, text)
         if kind == ROUND:
-            keep_documents(
-                connection, name, len(connection.execute(select(items.c.item).where(items.c.round == name)).all())
-            )
+            count = select(func.count()).where(items.c.round == name)
+            keep_documents(connection, name, connection.execute(count).scalar_one())
 
 
 def _records(connection: Connection) -> Iterator[tuple[str, str, str]]:
@@ -87,15 +86,11 @@ def _records(connection: Connection) -> Iterator[tuple[str, str, str]]:
 def _documents(connection: Connection, name: str, count: int) -> str:
     """The first documents of a round as text."""
     query = select(items).where(items.c.round == name, items.c.item < count).order_by(items.c.item)
-    return json.dumps(
-        [
-            [row.item, row.topic, row.document, row.role, row.grade, row.overlap, row.probability]
-            for row in connection.execute(query)
-        ]
-    )
+    names = ("item", "topic", "document", "role", "grade", "overlap", "probability")
+    return json.dumps([[getattr(row, name) for name in names] for row in connection.execute(query)])
 
 
-def _kept(connection: Connection, kind: str, name: str) -> str | None:
+def _stored_hash(connection: Connection, kind: str, name: str) -> str | None:
     return connection.execute(select(hashes.c.hash).where(hashes.c.kind == kind, hashes.c.name == name)).scalar()
 
 
@@ -104,8 +99,8 @@ def _hash(text: str) -> str:
 
 
 def _changed(connection: Connection, kind: str, name: str) -> DataError:
-    told = f"{kind} {shortened(name)!r} was changed after it was written: its hash is another"
-    return DataError(f"{_where(connection)}: {told}; restore it from a copy")
+    problem = f"{kind} {shortened(name)!r} was changed after it was written: its hash is another"
+    return DataError(f"{_where(connection)}: {problem}; restore it from a copy")
 
 
 def _where(connection: Connection) -> str:

@@ -1,3 +1,3 @@
-"""What somebody may be."""
+"""The roles of accounts."""
 
 ROLES = ("viewer", "assessor", "lead")  # each may do what those before it may

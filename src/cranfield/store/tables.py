@@ -1,194 +1,213 @@
-"""The tables as they are now; `store.migrations` says how a database gets there, and a test holds the two equal."""
+"""The tables as they are now; `store.migrations` creates them step by step, and a test compares both.
+
+`Exact` stores arbitrary text. Document ids are bytes that were decoded: they may hold lone surrogates, which no driver
+sends, and NUL, which PostgreSQL does not store. Both are written as escapes behind a backslash, and a backslash is doubled;
+all other text stays readable in the table. PostgreSQL compares it byte by byte (collation C).
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Double, Integer, MetaData, Table
+import re
+from typing import TYPE_CHECKING, Any
 
-from cranfield.store.exact import Exact
+from sqlalchemy import Boolean, Column, Double, Integer, MetaData, Table, Text, func, type_coerce
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect
+
+
+ODD = re.compile("[\\\\\x00\ud800-\udfff]")
+ESCAPED = re.compile(r"\\(\\|u[0-9a-f]{4})")
+WHOLE = re.compile(r"(?:[^\\]|\\\\|\\u[0-9a-f]{4})*")
+
+
+def escaped(text: str) -> str:
+    r"""The text with escapes for characters that a database refuses.
+
+    >>> escaped("a\\b\0")
+    'a\\\\b\\u0000'
+    """
+    return ODD.sub(lambda odd: "\\\\" if odd[0] == "\\" else f"\\u{ord(odd[0]):04x}", text)
+
+
+def plain(text: str) -> str:
+    """The text before escaping."""
+    return ESCAPED.sub(lambda match: "\\" if match[1] == "\\" else chr(int(match[1][1:], 16)), text)
+
+
+def plain_start(text: str) -> str:
+    r"""The text of a cut escaped form, without an escape that the cut divided.
+
+    >>> plain_start("a\\\\b\\u00")
+    'a\\b'
+    """
+    return plain(WHOLE.match(text)[0])  # type: ignore[index]
+
+
+def length_of(column: Any) -> Any:
+    """The length of a column's texts in SQL, although the database stores their escaped form."""
+    pairs = func.replace(type_coerce(column, Text), "\\\\", "/")
+    return func.length(pairs) - 5 * (func.length(pairs) - func.length(func.replace(pairs, "\\", "")))
+
+
+class Exact(TypeDecorator[str]):
+    """The column type."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Text(collation="C") if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else escaped(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else plain(value)
+
 
 metadata = MetaData()
-PASSING = {"passing": True}  # a table of the moment, or of what lets somebody in: no copy holds its rows
+PASSING = {"passing": True}  # temporary or secret rows, which copies leave out
+
+
+def _table(name: str, *columns: Column[Any], **options: Any) -> Table:
+    return Table(name, metadata, *columns, **options)
+
+
+def _columns(kind: Any, *names: str, **options: Any) -> list[Column[Any]]:
+    return [Column(name, kind, **options) for name in names]
 
 
 def _texts(*names: str) -> list[Column[str]]:
-    return [Column(name, Exact, nullable=False) for name in names]
+    return _columns(Exact, *names, nullable=False)
 
 
-events = Table(
+def _flag(name: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False)
+
+
+def _keys(*names: str) -> list[Column[str]]:
+    return _columns(Exact, *names, primary_key=True)
+
+
+events = _table(
     "events",
-    metadata,
     Column("seq", Integer, primary_key=True),
     *_texts("id", "kind", "topic", "document", "other"),
     Column("grade", Double),
     *_texts("assessor", "time", "aspect"),
-    Column("sure", Boolean, nullable=False),
+    _flag("sure"),
     *_texts("note", "passage", "source"),
     Column("seconds", Double),
     *_texts("list"),
     Column("rank", Integer),
     *_texts("round", "guideline", "refers"),
-    Column("repeat", Boolean, nullable=False),
+    _flag("repeat"),
     *_texts("origin", "received"),
 )
 
-withdrawn = Table("withdrawn", metadata, Column("id", Exact, primary_key=True))
+withdrawn = _table("withdrawn", *_keys("id"))
 
-standing = Table(
+standing = _table(
     "standing",
-    metadata,
     *_texts("side", "topic", "document", "other", "aspect", "assessor"),
-    Column("repeat", Boolean, nullable=False),
+    _flag("repeat"),
     *_texts("event", "time"),
 )
 
-rounds = Table(
-    "rounds",
-    metadata,
-    Column("name", Exact, primary_key=True),
-    *_texts("definition", "state", "created"),
-)
+rounds = _table("rounds", *_keys("name"), *_texts("definition", "state", "created"))
 
-items = Table(
+items = _table(
     "items",
-    metadata,
-    Column("round", Exact, primary_key=True),
-    Column("item", Integer, primary_key=True),  # in the order in which they are handed out
+    *_keys("round"),
+    Column("item", Integer, primary_key=True),  # in the order of assignment
     *_texts("topic", "document", "role"),  # role: pool or gold
     Column("grade", Double),  # of gold
     Column("overlap", Integer, nullable=False),
     Column("probability", Double, nullable=False),
 )
 
-places = Table(
+places = _table(
     "places",
-    metadata,
-    Column("round", Exact, primary_key=True),
-    Column("item", Integer, primary_key=True),
-    Column("slot", Integer, primary_key=True),  # from 0; those from the item's overlap on are beside the count
+    *_keys("round"),
+    *_columns(Integer, "item", "slot", primary_key=True),  # slot: from 0; from the item's overlap on beside the count
     Column("assessor", Exact),
-    Column("repeat", Boolean, nullable=False),
+    _flag("repeat"),
     *_texts("state"),  # free, leased, done, extra or skipped
-    Column("until", Exact),
-    Column("event", Exact),
+    *_columns(Exact, "until", "event"),
     *_texts("topic"),  # the item's
-    Column("counted", Boolean, nullable=False),  # whether the slot is below the item's overlap
+    _flag("counted"),  # whether the slot is below the item's overlap
 )
 
-versions = Table(
-    "versions",
-    metadata,
-    Column("name", Exact, primary_key=True),
-    *_texts("definition", "created"),
-)
+versions = _table("versions", *_keys("name"), *_texts("definition", "created"))
 
-comparisons = Table(
-    "comparisons",
-    metadata,
-    Column("name", Exact, primary_key=True),
-    *_texts("definition", "state", "created"),
-)
+comparisons = _table("comparisons", *_keys("name"), *_texts("definition", "state", "created"))
 
-series = Table(
-    "series",
-    metadata,
-    Column("id", Exact, primary_key=True),
-    *_texts("model", "definition", "created"),
-)
+series = _table("series", *_keys("id"), *_texts("model", "definition", "created"))
 
-questions = Table(
+questions = _table(
     "questions",
-    metadata,
-    Column("id", Exact, primary_key=True),
+    *_keys("id"),
     *_texts("series", "purpose", "question"),  # purpose: label, or what a probe is for; question: its hash
     *_texts("topic", "document", "other", "asked"),
-    Column("tokens_most", Double, nullable=False),  # that it may take
-    Column("cost_most", Double, nullable=False),
-    Column("length", Integer, nullable=False),  # of the texts, in characters
-    Column("shown", Integer, nullable=False),  # of them, to the model
+    *_columns(Double, "tokens_most", "cost_most", nullable=False),  # that it may take
+    *_columns(Integer, "length", "shown", nullable=False),  # of the texts, in characters; of them, to the model
     *_texts("manner"),  # the options that were sent along
     *_texts("state", "problem", "raw", "returned", "fingerprint"),  # state: sent, answered or failed
-    Column("tokens_in", Double),
-    Column("tokens_out", Double),
-    Column("tokens", Double),  # that it counts as, and the cost: the most where the server does not say
-    Column("cost", Double),
-    Column("seconds", Double),
-    Column("grade", Double),
+    *_columns(Double, "tokens_in", "tokens_out"),
+    *_columns(Double, "tokens", "cost"),  # that it counts as: the most where the server does not say
+    *_columns(Double, "seconds", "grade"),
     *_texts("label", "answered"),  # label: the id of its event
 )
 
-tallies = Table(
+tallies = _table(
     "tallies",
-    metadata,
-    *(
-        Column(name, Exact, primary_key=True)
-        for name in ("series", "purpose", "state", "problem", "returned", "fingerprint")
-    ),  # the questions that came to the same; state sent: all that were sent, whatever came of them
-    Column("questions", Integer, nullable=False),
-    *(Column(name, Double, nullable=False) for name in ("tokens_in", "tokens_out", "cost", "seconds")),
+    *_keys("series", "purpose", "state", "problem", "returned", "fingerprint"),  # the questions that came to the same
+    Column("questions", Integer, nullable=False),  # of the state sent: all that were sent, whatever came of them
+    *_columns(Double, "tokens_in", "tokens_out", "cost", "seconds", nullable=False),
     *_texts("last"),  # when the last of them was answered, or sent
 )
 
-spending = Table(
-    "spending",
-    metadata,
-    Column("model", Exact, primary_key=True),
-    Column("tokens", Double, nullable=False),  # of what was answered, and the most of what was sent
-    Column("cost", Double, nullable=False),
-)
+# of what was answered, and the most of what was sent
+spending = _table("spending", *_keys("model"), *_columns(Double, "tokens", "cost", nullable=False))
 
-hashes = Table(
-    "hashes",
-    metadata,
-    Column("kind", Exact, primary_key=True),  # of the record
-    Column("name", Exact, primary_key=True),
-    *_texts("hash"),
-)
+hashes = _table("hashes", *_keys("kind", "name"), *_texts("hash"))  # kind: of the record
 
-accounts = Table(
+accounts = _table(
     "accounts",
-    metadata,
-    Column("key", Exact, primary_key=True),  # the name as it is compared
+    *_keys("key"),  # the name as it is compared
     *_texts("name", "role"),
-    Column("active", Boolean, nullable=False),
+    _flag("active"),
     Column("password", Exact),  # its hash
     *_texts("settings", "created"),
 )
 
-sessions = Table(
-    "sessions",
-    metadata,
-    Column("hash", Exact, primary_key=True),
-    *_texts("account"),
-    Column("local", Boolean, nullable=False),
-    *_texts("created", "seen", "until"),
-    info=PASSING,
+sessions = _table(
+    "sessions", *_keys("hash"), *_texts("account"), _flag("local"), *_texts("created", "seen", "until"), info=PASSING
 )
 
-invitations = Table(
+invitations = _table(
     "invitations",
-    metadata,
     Column("id", Integer, primary_key=True),
     *_texts("hash", "role", "name", "inviter", "created", "until"),
-    Column("reset", Boolean, nullable=False),  # another password for an account that is there
+    _flag("reset"),  # another password for an account that is there,
     info=PASSING,
 )
 
-link_keys = Table("link_keys", metadata, Column("hash", Exact, primary_key=True), *_texts("until"), info=PASSING)
+link_keys = _table("link_keys", *_keys("hash"), *_texts("until"), info=PASSING)
 
-tokens = Table(
+tokens = _table(
     "tokens",
-    metadata,
     Column("id", Integer, primary_key=True),
     *_texts("hash", "account", "label", "created"),
-    Column("seen", Exact),
-    Column("until", Exact),
+    *_columns(Exact, "seen", "until"),
     info=PASSING,
 )
 
-jobs = Table(
+jobs = _table(
     "jobs",
-    metadata,
-    Column("id", Exact, primary_key=True),  # of the question, and of the folder that its result goes to
+    *_keys("id"),  # of the question, and of the folder that its result goes to
     *_texts("verb", "parameters", "state", "told"),  # state: running, done or failed
     Column("progress", Double),  # 0 to 1
     *_texts("owner", "started"),  # the process that sees to it; the time by its clock

@@ -1,9 +1,9 @@
-"""trec_eval's command line: the same options in, the same bytes out, as version 10 or as version 9.
+"""trec_eval's command line with the same options and byte-identical output, as version 10 or version 9.
 
-Numbers come from the same kernels, hits and measures as everything else. What lives only here is what makes the output
-trec_eval's: the order of the lines, the rounding, what `-c` does to a missing topic, and the known bugs that the printed
-output cannot do without. What was printed before a topic that cannot be evaluated stays printed, as in the original.
-NumPy is loaded only when there is something to evaluate.
+Numbers come from the same kernels, hits and measures as everything else. This package adds what makes the output
+trec_eval's: the order of the lines, the rounding, the effect of `-c` on missing topics, and known bugs that the output
+must repeat. Lines printed before a topic that cannot be evaluated stay, as in the original. NumPy is loaded only when
+there is something to evaluate.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import os
 import sys
 from typing import Any
 
-from cranfield.columns import for_screen, legible
-from cranfield.compat.trec_eval.catalogue import chosen, request
-from cranfield.compat.trec_eval.options import ABORTED, USAGE, StopError, parse
+from cranfield.base.text_layout import for_screen, legible
+from cranfield.compat.trec_eval.catalogue import request, requested_measures
+from cranfield.compat.trec_eval.inputs import ABORTED, USAGE, StopError, parse
 
 __all__ = ["main"]
 
@@ -36,7 +36,7 @@ def main(argv: list[str], stdout: Any = None, stderr: Any = None, stdin: Any = N
         code = stop.code
         if stop.reason:
             print(f"trec_eval: {legible(stop.reason)}", file=sys.stderr if stderr is None else stderr)
-    if code == ABORTED:  # an aborted program prints nothing of what it had in hand
+    if code == ABORTED:  # an aborted program loses its buffered output
         return code
     try:
         _write(sys.stdout if stdout is None else stdout, "".join(lines))
@@ -48,7 +48,7 @@ def main(argv: list[str], stdout: Any = None, stderr: Any = None, stdin: Any = N
 
 
 def _write(stream: Any, text: str) -> None:
-    """Ids are written as the bytes they were read as; on a terminal, without what it would take for orders."""
+    """Write ids as the bytes that were read; on a terminal, control characters are removed."""
     text = for_screen(text, stream)
     if hasattr(stream, "buffer"):
         stream.flush()
@@ -64,9 +64,9 @@ def _run(argv: list[str], lines: list[str], stdin: Any) -> None:
         from cranfield import __version__
 
         raise StopError(0, f"version {options.version}, as printed by cranfield {__version__}")
-    kinds = chosen(options.measures, options.version)
+    kinds = requested_measures(options.measures, options.version)
     if options.help:
-        from cranfield.compat.trec_eval.manual import manual
+        from cranfield.compat.trec_eval.catalogue import manual
 
         lines.append(manual([kind for kind, _ in kinds] if options.measures else []))
         return
@@ -79,10 +79,10 @@ def _run(argv: list[str], lines: list[str], stdin: Any) -> None:
     from cranfield.compat.trec_eval.evaluation import Evaluation, summary, topic_lines
     from cranfield.compat.trec_eval.inputs import read, read_zscores
 
-    wanted = [request(kind, parameters) for kind, parameters in kinds]
+    requests = [request(kind, parameters) for kind, parameters in kinds]
     inputs = read(options, stdin)
     zscores = None if options.zscores is None else read_zscores(options.zscores)
-    evaluation = Evaluation(options, wanted, inputs, zscores)
+    evaluation = Evaluation(options, requests, inputs, zscores)
     if options.per_topic:
         lines += topic_lines(evaluation)
     if evaluation.stop is not None:

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cranfield.compat.trec_eval.options import StopError
-from cranfield.parameters import real, shortened, whole
+from cranfield.base.parameters import real, shortened, whole
+from cranfield.compat.trec_eval.inputs import StopError
 
 Takes = Literal["nothing", "ranks", "shares", "numbers", "pairs"]
 Needs = Literal["nothing", "qrels", "qrels_jg", "prefs"]
@@ -120,34 +120,34 @@ NICKNAMES = {
 }
 
 
-def chosen(texts: list[str], version: int) -> list[tuple[Kind, str | None]]:
+def requested_measures(texts: list[str], version: int) -> list[tuple[Kind, str | None]]:
     """The measures that `-m` options name, in the order of printing, with their parameters as typed.
 
-    >>> [(kind.name, parameters) for kind, parameters in chosen(["P.5,10", "map", "P.20"], 10)]
+    >>> [(kind.name, parameters) for kind, parameters in requested_measures(["P.5,10", "map", "P.20"], 10)]
     [('map', None), ('P', '5,10')]
     """
-    known = {kind.name: kind for kind in MEASURES if kind.since <= version}
-    wanted: set[str] = set()
+    kinds = {kind.name: kind for kind in MEASURES if kind.since <= version}
+    names: set[str] = set()
     typed: dict[str, str] = {}
     for text in texts or ["official"]:
         name, dot, parameters = text.partition(".")
-        if name not in known and name not in NICKNAMES:
-            raise StopError(1, f"no measure {name!r}{_hint(name, known)}")
+        if name not in kinds and name not in NICKNAMES:
+            raise StopError(1, f"no measure {name!r}{_hint(name, kinds)}")
         if dot and not parameters:
             raise StopError(1, f"-m {text}: expected parameters after the dot")
         if dot:
             typed.setdefault(name, parameters)
-        wanted.update(NICKNAMES.get(name, (name,)))
-    return [(kind, typed.get(kind.name)) for kind in known.values() if kind.name in wanted]
+        names.update(NICKNAMES.get(name, (name,)))
+    return [(kind, typed.get(kind.name)) for kind in kinds.values() if kind.name in names]
 
 
-def _hint(name: str, known: dict[str, Kind]) -> str:
+def _hint(name: str, kinds: dict[str, Kind]) -> str:
     import difflib
 
     later = [kind.name for kind in MEASURES if kind.name == name]
     if later:
         return "; it came with version 10 (leave out --as 9)"
-    near = difflib.get_close_matches(name, [*known, *NICKNAMES], n=2, cutoff=0.6)
+    near = difflib.get_close_matches(name, [*kinds, *NICKNAMES], n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
@@ -212,3 +212,100 @@ def _pairs(name: str, parts: list[str]) -> tuple[tuple[str, float], ...]:
             raise StopError(2, f"-m {name}: expected {expected} before the =, found {shortened(key)!r}")
         pairs.append((key, _number(name, value)))
     return tuple(pairs)
+
+
+OPTIONS = """\
+cranfield trec_eval [OPTIONS] QRELS RUN
+
+Prints what trec_eval prints, byte for byte: lines of a measure's name, a topic or "all", and a value.
+RUN may be - for standard input (version 10).
+
+  --as 9|10     be this version of trec_eval (10)
+  -q            print every topic before the summary
+  -n            print no summary
+  -m NAME[.P]   print this measure or group of measures, with parameters P; may be repeated (official)
+  -c            average over all judged topics; one that the run lacks counts as 0
+  -l N          the lowest relevant grade (1)
+  -M N          look at no more than N documents of a topic
+  -J            take documents that are not judged out of the run first
+  -N N          the number of documents in the collection, for utility's fourth weight
+  -Z FILE       print deviations from the mean in standard deviations; FILE holds lines of: topic measure mean sd
+  -R FORMAT     what QRELS is: qrels, qrels_jg, prefs or qrels_prefs (qrels)
+  -T FORMAT     what RUN is: trec_results
+  -D N[.TOPIC]  evaluate that topic only; the level N itself changes nothing
+  -o            nothing; kept for old scripts
+  -v            print the version
+  -h            print this, and the measures chosen with -m
+
+Exit codes: 0 fine; 1 an option or a measure that does not exist; 2 a file or a cut-off that cannot be read;
+4 a topic that cannot be evaluated; 7 no topic in both files (version 9); 134 preferences that contradict each other;
+255 a -Z file that cannot be read.
+
+Files
+  RUN          topic Q0 document rank score tag, and whatever follows; ordered by score, then by document id, descending
+  qrels        topic iteration document grade
+  qrels_jg     topic group document grade: several judges, each with qrels of their own
+  prefs        topic group subgroup document level: within a subgroup the higher level is preferred
+  qrels_prefs  qrels read as preferences: the second column is the group
+"""
+ABOUT_PREFERENCES = """\
+Preferences fulfilled: the preferred of two documents ranks higher, or alone was returned. simp pools the judgment
+groups, pair averages over pairs of documents, avgjg over groups; num counts. With _ret both documents must have been
+returned, with _imp at least one; Rnonrel keeps as many nonrelevant documents as there are relevant ones. Needs -R prefs
+or -R qrels_prefs."""
+OWN_WORDS = {
+    "runid": "The tag of the run's last line.",
+    "relstring": "The grades of the first documents, one sign each: 0 to 9, > above, - not judged, . negative.",
+}
+TAKES = {
+    "ranks": "cut-offs, sorted",
+    "shares": "numbers, sorted",
+    "numbers": "numbers, in this order",
+    "pairs": "grade=gain",
+}
+
+
+def manual(kinds: list[Kind]) -> str:
+    """The text of `-h`: the options and formats, and the chosen measures or the list of all."""
+    import textwrap
+
+    if not kinds:
+        groups = "".join(f"  {name:<10} {_wrapped(' '.join(names), 13)}\n" for name, names in NICKNAMES.items())
+        every = textwrap.fill(
+            " ".join(kind.name for kind in MEASURES), 116, initial_indent="  ", subsequent_indent="  "
+        )
+        return f"{OPTIONS}\nGroups of measures\n{groups}\nMeasures (-h -m NAME explains one)\n{every}\n"
+    return OPTIONS + "".join(f"\n{_entry(kind)}\n" for kind in kinds)
+
+
+def _wrapped(text: str, indent: int) -> str:
+    import textwrap
+
+    return textwrap.fill(text, 116 - indent, subsequent_indent=" " * indent)
+
+
+def _entry(kind: Kind) -> str:
+    import textwrap
+
+    lines = [kind.name, textwrap.indent(_about(kind), "  ")]
+    if kind.takes != "nothing":
+        defaults = ",".join(f"{number:g}" for number in kind.defaults)
+        lines.append(f"  parameters: {TAKES[kind.takes]}" + (f" ({defaults})" if defaults else ""))
+    if kind.needs == "qrels_jg":
+        lines.append("  averaged over judgment groups; needs -R qrels_jg")
+    if kind.total == "geometric":
+        lines.append("  as a geometric mean over topics, none below 0.00001")
+    return "\n".join(lines)
+
+
+def _about(kind: Kind) -> str:
+    import inspect
+
+    from cranfield.evaluation.measures import REGISTRY
+
+    if kind.needs == "prefs":
+        return ABOUT_PREFERENCES
+    if not kind.ours:
+        return OWN_WORDS[kind.name]
+    cls = REGISTRY[kind.ours]
+    return inspect.getdoc(cls).split("\n\n")[0] + f"\n{cls.formula}"  # type: ignore[union-attr]

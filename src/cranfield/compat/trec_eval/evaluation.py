@@ -1,43 +1,49 @@
-"""Which topics are evaluated, in which order, up to where; the value of every printed name for each; and the lines.
+"""The evaluation as trec_eval does it: the topics and their order, the value of every printed name, and the lines.
 
-Topics come in the byte order of their ids. The values of all topics are computed at once; what stops the original at
-one topic stops the list of evaluated topics there. A line is a name padded to 22 characters, a topic or `all`, and a
-value with four decimals. Sums are added up one topic after the other in the order of printing, so that the last digit
-agrees.
+Topics come in the byte order of their ids. The values of all topics are computed at once; an error that stops the
+original at a topic ends the list of topics there. A line is a name padded to 22 characters, a topic or `all`, and a
+value with four decimals. Sums add up topics in the order of printing, so that the last digit agrees.
+
+The 14 preference measures are those of `cranfield.evaluation.measures.preferences`, except `Rnonrel`: it should count as
+many nonrelevant documents as relevant ones, but pairs too many of them, which only this module repeats.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.base.errors import ContradictionError, DataError, MeasureError
+from cranfield.base.kernels import encode
 from cranfield.compat.trec_eval.catalogue import HEAD
-from cranfield.compat.trec_eval.options import ABORTED, StopError
-from cranfield.compat.trec_eval.preferences import lines_of, value
-from cranfield.compat.trec_eval.values import LOWEST, View, by_group, relevance_strings, values
-from cranfield.errors import ContradictionError, DataError, MeasureError
-from cranfield.formats.preferences import Preferences
-from cranfield.hits import Hits, Judgments
-from cranfield.kernels import encode
+from cranfield.compat.trec_eval.inputs import ABORTED, StopError
+from cranfield.compat.trec_eval.values import LOWEST, MeasureInput, by_group, relevance_strings, values
+from cranfield.evaluation.hits import Hits, Judgments
+from cranfield.evaluation.measures import measure
+from cranfield.evaluation.measures.preferences import ONLY, lines_of_run, with_first_nonrelevant
+from cranfield.formats.preference_files import PreferenceLevels
 
 if TYPE_CHECKING:
-    from cranfield.collection import Qrels
+    from collections.abc import Callable
+
+    from cranfield.base.collection import Qrels
+    from cranfield.base.kernels import HitRows
+    from cranfield.base.kernels.table import Floats, Ints
     from cranfield.compat.trec_eval.catalogue import Kind, Request
-    from cranfield.compat.trec_eval.inputs import Inputs, ZScores
-    from cranfield.compat.trec_eval.options import Options
-    from cranfield.kernels.table import Floats
-    from cranfield.measures.preferences import Lines
+    from cranfield.compat.trec_eval.inputs import TrecEvalInputs, TrecEvalOptions, ZScores
+    from cranfield.evaluation.measures.preferences import PreferenceLines, TopicPreferences
 
 
 UNKNOWN_Z = -1000000.0
 
 
 @dataclass(frozen=True)
-class Column:
+class OutputColumn:
     """The values of one printed name: one for each judged topic."""
 
     request: Request
@@ -46,20 +52,22 @@ class Column:
 
 
 class Evaluation:
-    """All values, the topics that are evaluated, and the reason why they end early if they do."""
+    """All values, the evaluated topics, and the reason if they end early."""
 
-    def __init__(self, options: Options, wanted: list[Request], inputs: Inputs, zscores: ZScores | None) -> None:
+    def __init__(
+        self, options: TrecEvalOptions, requests: list[Request], inputs: TrecEvalInputs, zscores: ZScores | None
+    ) -> None:
         self.options = options
-        self.wanted = wanted
+        self.requests = requests
         self.inputs = inputs
         self.zscores = zscores
         self.ids = [encode(topic) for topic in inputs.judged.topics]
         self.stop: StopError | None = None
         self.preferences: dict[str, Floats] = {}
-        self.missing = inputs.found.retrieved == 0
-        self.lines: Lines | None = None
-        if isinstance(inputs.judged, Preferences):
-            self.lines = lines_of(inputs.judged, inputs.found, options.deepest, options.version)
+        self.missing = inputs.match.retrieved == 0
+        self.lines: PreferenceLines | None = None
+        if isinstance(inputs.judged, PreferenceLevels):
+            self.lines = trec_eval_lines(inputs.judged, inputs.match, options.deepest, options.version)
         self.topics = self._topics()
         self.columns = self._columns()
 
@@ -72,8 +80,8 @@ class Evaluation:
     # which topics
 
     def _topics(self) -> list[int]:
-        """The topics evaluated, in order; `stop` is set if the next one cannot be."""
-        options, needs = self.options, {one.kind.needs for one in self.wanted} - {"nothing"}
+        """The evaluated topics, in order; `stop` is set if the next topic cannot be evaluated."""
+        options, needs = self.options, {one.kind.needs for one in self.requests} - {"nothing"}
         only = None if options.only is None else os.fsencode(options.only)
         topics: list[int] = []
         for topic in sorted(range(len(self.ids)), key=self.ids.__getitem__):
@@ -96,9 +104,9 @@ class Evaluation:
         if not needs:
             return None
         if needs != {_format(options)}:
-            wrong = next(one.kind for one in self.wanted if one.kind.needs not in ("nothing", _format(options)))
+            wrong = next(one.kind for one in self.requests if one.kind.needs not in ("nothing", _format(options)))
             return StopError(4, f"{wrong.name} needs -R {wrong.needs}, found -R {options.judgments}")
-        for one in self.wanted:
+        for one in self.requests:
             if one.kind.name == "utility" and len(one.numbers) != 4:
                 return StopError(4, f"-m utility expects 4 weights, found {len(one.numbers)}")
         if topic in self.inputs.twice:
@@ -110,50 +118,50 @@ class Evaluation:
     def _compare(self, topic: int) -> StopError | None:
         """Compute a topic's preference measures, unless its preferences contradict each other."""
         try:
-            compared = self.lines.compared(topic) if self.lines else None
+            compared = self.lines.topic_preferences(topic) if self.lines else None
         except DataError as error:
             code = ABORTED if isinstance(error, ContradictionError) else 4
             return StopError(code, f"topic {self.inputs.judged.topics[topic]!r}: {error}")
         assert compared is not None  # a topic is there because it has a line
-        for name in (one.kind.name for one in self.wanted if one.kind.needs == "prefs"):
-            self.preferences.setdefault(name, np.zeros(len(self.ids)))[topic] = value(name, compared)
+        for name in (one.kind.name for one in self.requests if one.kind.needs == "prefs"):
+            self.preferences.setdefault(name, np.zeros(len(self.ids)))[topic] = preference_value(name, compared)
         return None
 
     # which values
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[OutputColumn]:
         if not self.topics:
             return []
         columns = []
         view: Any = None
-        for one in self.wanted:
+        for one in self.requests:
             if one.kind.name in HEAD:
-                columns.append(Column(one, one.kind.name, None))
+                columns.append(OutputColumn(one, one.kind.name, None))
                 continue
             view = view or self._view()
             for name, computed in zip(one.names, self._values(one, view), strict=True):
-                mended = self._mended(name, computed)
-                columns.append(Column(one, name, mended if self.zscores is None else self._z(name, mended)))
+                corrected = self._correct_missing(name, computed)
+                columns.append(OutputColumn(one, name, corrected if self.zscores is None else self._z(name, corrected)))
         return columns
 
-    def _view(self) -> View | None:
-        """What the measures see: hits for qrels, hits of each group for judgment groups, nothing for preferences."""
-        options, found = self.options, self.inputs.found
+    def _view(self) -> MeasureInput | None:
+        """The input of the measures: hits for qrels, hits of each group for judgment groups, None for preferences."""
+        options, match = self.options, self.inputs.match
         if options.version >= 10 and options.complete:  # a missing topic is scored as one unjudged document
-            found.retrieved = np.where(self.missing, 1, found.retrieved).astype(np.int32)
+            match.retrieved = np.where(self.missing, 1, match.retrieved).astype(np.int32)
         if _format(options) == "prefs":
             return None
         topics = None
         if options.judgments == "qrels_jg":
-            hits, topics = by_group(self.qrels, found)
+            hits, topics = by_group(self.qrels, match)
         else:
             self.qrels.grade = np.trunc(self.qrels.grade)
             judgments = Judgments.of(self.qrels)
-            grade = judgments.of_row[found.row]
-            hits = Hits(judgments, found.topic, found.rank, grade, found.first, found.last, found.retrieved)
+            grade = judgments.of_row[match.row]
+            hits = Hits(judgments, match.topic, match.rank, grade, match.first, match.last, match.retrieved)
         hits = hits.top(options.deepest)
         hits = hits.condensed() if options.judged_only else hits
-        return View(hits, options.rel, options.version, options.documents, topics)
+        return MeasureInput(hits, options.rel, options.version, options.documents, topics)
 
     def _values(self, one: Request, view: Any) -> list[Any]:
         try:
@@ -165,8 +173,8 @@ class Evaluation:
         except MeasureError as error:
             raise StopError(2, f"-m {one.kind.name}: {error}") from error
 
-    def _mended(self, name: str, values: Any) -> Any:
-        """Version 10 takes back what one unjudged document is worth to a missing topic, but only under these names."""
+    def _correct_missing(self, name: str, values: Any) -> Any:
+        """Version 10 resets missing topics, which it scores as one unjudged document, but only under these names."""
         if self.options.version < 10 or not self.missing.any():
             return values
         if name == "relstring":
@@ -189,7 +197,7 @@ class Evaluation:
         return answer
 
 
-def _format(options: Options) -> str:
+def _format(options: TrecEvalOptions) -> str:
     return "prefs" if options.judgments == "qrels_prefs" else options.judgments
 
 
@@ -212,17 +220,19 @@ def topic_lines(evaluation: Evaluation) -> list[str]:
     z, topics = evaluation.zscores is not None, evaluation.topics
     names = [evaluation.inputs.judged.topics[topic] for topic in topics]
     columns = [(column.name, column.request.kind, column.values) for column in evaluation.columns]
-    shown = [column for column in columns if column[1].name not in HEAD and column[1].total != "geometric"]
-    block = "".join(f"{_name(name, kind, z).replace('%', '%%')}\t%s\t{_shape(kind, z)}\n" for name, kind, _ in shown)
-    chosen = [
+    printed = [column for column in columns if column[1].name not in HEAD and column[1].total != "geometric"]
+    block = "".join(f"{_name(name, kind, z).replace('%', '%%')}\t%s\t{_shape(kind, z)}\n" for name, kind, _ in printed)
+    values_of_topics = [
         [values[topic] for topic in topics] if isinstance(values, list) else values[topics].tolist()
-        for _, _, values in shown
+        for _, _, values in printed
     ]
-    gaps = np.any([np.isnan(values[topics]) for _, kind, values in shown if kind.name != "relstring"], axis=0)
+    gaps = np.any([np.isnan(values[topics]) for _, kind, values in printed if kind.name != "relstring"], axis=0)
     lines = []
-    for name, gap, row in zip(names, np.broadcast_to(gaps, len(names)), zip(*chosen, strict=True), strict=False):
+    for name, gap, row in zip(
+        names, np.broadcast_to(gaps, len(names)), zip(*values_of_topics, strict=True), strict=False
+    ):
         if gap:
-            shapes = zip(shown, row, strict=True)
+            shapes = zip(printed, row, strict=True)
             lines += [f"{_name(n, k, z)}\t{name}\t{_text(k, value, z)}\n" for (n, k, _), value in shapes]
         else:
             lines.append(block % tuple(part for value in row for part in (name, value)))
@@ -255,7 +265,7 @@ def summary(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _total(evaluation: Evaluation, column: Column, topics: int, unseen: int) -> float:
+def _total(evaluation: Evaluation, column: OutputColumn, topics: int, unseen: int) -> float:
     """The mean, the sum of a count, or the geometric mean, of one measure."""
     kind = column.request.kind
     if kind.name == "num_rel" and evaluation.options.complete:  # counted anew, whatever -l says
@@ -267,3 +277,54 @@ def _total(evaluation: Evaluation, column: Column, topics: int, unseen: int) -> 
     if kind.total == "geometric":
         return math.exp((added + unseen * math.log(LOWEST)) / topics)
     return added / topics
+
+
+def trec_eval_lines(
+    preferences: PreferenceLevels, match: HitRows, deepest: int | None, version: int
+) -> PreferenceLines:
+    """Preference lines with the returned documents, numbered as trec_eval does."""
+    lines = lines_of_run(preferences, match, deepest)
+    level = lines.level.astype(np.float32).astype(np.float64) if version == 9 else lines.level
+    return replace(lines, names=preferences.documents, level=level)
+
+
+def preference_value(name: str, topic: TopicPreferences) -> float:
+    """One measure of one topic, by trec_eval's name."""
+    if "Rnonrel" in name:
+        return _as_many_nonrelevant(topic, "ret" if name.endswith("_ret") else "")
+    return _ours(name)(topic)
+
+
+@cache
+def _ours(name: str) -> Callable[[TopicPreferences], float]:
+    ours: Any = measure(name)
+    return partial(ours.value, only=ONLY[ours.pairs])
+
+
+def _as_many_nonrelevant(topic: TopicPreferences, only: str) -> float:
+    """Rnonrel: the mean over groups; a group without a pair makes the sum NaN, and the topic is then worth 0."""
+    total = 0.0
+    for group, counts in zip(topic.groups, topic.counts, strict=True):
+        both = counts.filled_up(only)
+        if both is None and group.copies is not None:
+            both = _recount(group.copies, counts.relevant_among(only), topic.returned, only)
+        elif both is None:
+            both = with_first_nonrelevant(group, group.level == 0, counts.relevant, topic.returned, only)
+        fulfilled, possible = both
+        total += fulfilled / possible if possible else np.nan
+    return total / len(topic.groups) if total > 0 else 0.0
+
+
+def _recount(copies: tuple[Ints, Floats], most: int, returned: int, only: str) -> tuple[int, int]:
+    """Count one subgroup: pairs above the lowest level, and of each document with the first `most` at that level."""
+    place, level = copies
+    lowest = level == level[-1]
+    within = place < returned if only else np.ones(len(place), bool)
+    better, better_level = place[within & ~lowest], level[within & ~lowest]
+    least = place[lowest][:most]
+    least = least[least < returned] if only else least
+    stated = better_level[:, None] > better_level[None, :]
+    right = (better[:, None] < better[None, :]) & (better[:, None] < returned)
+    every = place[within]
+    right_too = (every[:, None] < least[None, :]) & (every[:, None] < returned)
+    return int((stated & right).sum() + right_too.sum()), int(stated.sum() + len(every) * len(least))

@@ -1,5 +1,7 @@
-"""The files as trec_eval reads them: what is a line, what is fatal at once, and what only when its topic is reached.
+"""The command line and the input files as trec_eval reads them.
 
+Options are read as getopt reads them: before or after the two files, in short or long form. One option is ours: `--as 9` or
+`--as 10` selects the version of trec_eval. Some errors are fatal at once, others only when a topic is reached.
 A malformed line stops at once (exit code 2). A document named twice stops when its topic is evaluated
 (exit code 4), and only if it stands above the cut of `-M`.
 """
@@ -7,28 +9,144 @@ A malformed line stops at once (exit code 2). A document named twice stops when 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass, field
+from getopt import GetoptError, gnu_getopt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.collection import Qrels
-from cranfield.compat.trec_eval.options import StopError
-from cranfield.errors import CranfieldError, DuplicateError
-from cranfield.formats.preferences import Preferences, read_preferences, read_qrels_preferences
+from cranfield.base.collection import Qrels
+from cranfield.base.errors import CranfieldError, DuplicateError
+from cranfield.base.kernels import HitRows, Index, LineLayout, Order, encode, hits_of_table, processors
+from cranfield.base.parameters import shortened, whole
+from cranfield.base.run import Run, TextSource
+from cranfield.formats.preference_files import PreferenceLevels, read_preferences, read_qrels_preferences
 from cranfield.formats.streams import open_buffer
-from cranfield.kernels import Found, Index, Layout, Order, encode, hits_of_table, processors
-from cranfield.run import Run, Text
-from cranfield.workspace.logs import judgments_of
+from cranfield.inputs.logs import judgments_of
 
 if TYPE_CHECKING:
-    from cranfield.compat.trec_eval.options import Options
-    from cranfield.kernels.table import Buffer
+    from cranfield.base.kernels.table import Buffer
 
 
-RUN = Layout("topic Q0 document rank score tag", topic=0, document=2, value=4, label=5)
-QRELS = Layout(
+VERSIONS = (9, 10)
+ABORTED = 134  # the exit code of a program that stops itself
+LEVEL_AND_TOPIC = re.compile(r"([+-]?\d*)(?:\.(.*))?", re.DOTALL)
+FLAGS = {"h": "help", "v": "show_version", "q": "per_topic", "c": "complete", "J": "judged_only", "n": "", "o": ""}
+TEXTS = {"R": "judgments", "T": "results", "Z": "zscores"}
+WHOLES = {"l": "rel", "N": "documents", "M": "deepest"}
+LONG = {
+    "help": "h",
+    "version": "v",
+    "query_eval_wanted": "q",
+    "measure": "m",
+    "complete_rel_info_wanted": "c",
+    "level_for_rel": "l",
+    "nosummary": "n",
+    "Debug_level": "D",
+    "Judged_docs_only": "J",
+    "Number_docs_in_coll": "N",
+    "Max_retrieved_per_topic": "M",
+    "Rel_info_format": "R",
+    "Results_format": "T",
+    "Output_old_results_format": "O",
+    "Zscore": "Z",
+    "as": "as",
+}
+USAGE = """\
+usage: cranfield trec_eval [--as 9|10] [-q] [-c] [-m MEASURE[.PARAMETERS]]... QRELS RUN
+  -q  print every topic, not only the summary    -c  count judged topics that the run lacks as 0
+  -m  print this measure or group of measures    -h  explain all options and the measures chosen with -m"""
+
+
+class StopError(Exception):
+    """Ends the program with an exit code and a reason for the user."""
+
+    def __init__(self, code: int, reason: str = "") -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+@dataclass
+class TrecEvalOptions:
+    """The options with trec_eval's defaults, and the two files."""
+
+    version: int = 10
+    per_topic: bool = False
+    summary: bool = True
+    complete: bool = False
+    judged_only: bool = False
+    help: bool = False
+    show_version: bool = False
+    rel: int = 1
+    documents: int = 0
+    deepest: int | None = None
+    only: str | None = None  # -D level.topic: that topic alone
+    measures: list[str] = field(default_factory=list)
+    judgments: str = "qrels"  # -R
+    results: str = "trec_results"  # -T
+    zscores: str | None = None
+    files: list[str] = field(default_factory=list)
+
+
+def parse(argv: list[str]) -> TrecEvalOptions:
+    """Read the command line; StopError with exit code 1 if it is invalid."""
+    options = TrecEvalOptions()
+    short = "".join([*FLAGS, *(f"{letter}:" for letter in (*TEXTS, *WHOLES, "m", "D"))])
+    try:
+        typed, options.files = gnu_getopt(argv, short, [f"{name}{'' if LONG[name] in FLAGS else '='}" for name in LONG])
+    except GetoptError as error:
+        raise StopError(1, f"{error.msg}\n{USAGE}") from None
+    for name, value in typed:
+        _set(options, LONG[name[2:]] if name.startswith("--") else name[1:], value)
+    return options
+
+
+def _set(options: TrecEvalOptions, letter: str, value: str) -> None:
+    if letter in TEXTS:
+        setattr(options, TEXTS[letter], value)
+    elif letter in WHOLES:
+        setattr(options, WHOLES[letter], _whole(letter, value))
+    elif letter == "n":
+        options.summary = False
+    elif letter == "m":
+        options.measures.append(value)
+    elif letter == "D":
+        options.only = _one_topic(value, options.only)
+    elif letter == "as":
+        options.version = _version(value)
+    elif FLAGS.get(letter):
+        setattr(options, FLAGS[letter], True)
+
+
+def _whole(letter: str, value: str) -> int:
+    try:
+        number = whole(value)
+    except ValueError:
+        raise StopError(1, f"-{letter} expects a whole number, found {shortened(value)!r}") from None
+    if number < 0:
+        raise StopError(1, f"-{letter} expects a whole number, 0 or more, found {value}")
+    return number
+
+
+def _version(value: str) -> int:
+    if value not in map(str, VERSIONS):
+        raise StopError(1, f"--as expects 9 or 10, found {value!r}")
+    return int(value)
+
+
+def _one_topic(value: str, before: str | None) -> str | None:
+    """The topic of `-D level.topic`; the level only controls debug output of the original."""
+    match = LEVEL_AND_TOPIC.fullmatch(value)
+    if match is None:
+        raise StopError(1, f"-D expects a level or level.topic, found {value!r}")
+    return before if match[2] is None else match[2]
+
+
+RUN = LineLayout("topic Q0 document rank score tag", topic=0, document=2, value=4, label=5)
+QRELS = LineLayout(
     "topic iteration document grade", topic=0, document=2, value=3, label=1, most=4, finite=True, blanks=False
 )
 UNREADABLE = 255
@@ -37,33 +155,33 @@ ZScores = dict[bytes, dict[str, tuple[float, float]]]
 
 
 @dataclass
-class Inputs:
-    """Judgments of one kind, what the run found of them, and the topics in which a document stands twice."""
+class TrecEvalInputs:
+    """The judgments, their match with the run, and the topics in which a document occurs twice."""
 
-    judged: Qrels | Preferences
-    found: Found
+    judged: Qrels | PreferenceLevels
+    match: HitRows
     tag: str
     twice: dict[int, str] = field(default_factory=dict)  # topic → the reason why it cannot be evaluated
 
 
-def read(options: Options, stdin: Any) -> Inputs:
+def read(options: TrecEvalOptions, stdin: Any) -> TrecEvalInputs:
     """Read both files; StopError with exit code 2 where trec_eval stops at once."""
     twice: dict[int, str] = {}
     try:
         judged = _judgments(options, twice)
         run = _run(options, stdin)
-        ties: Any = "ascending" if isinstance(judged, Preferences) else "descending"
+        ties: Any = "ascending" if isinstance(judged, PreferenceLevels) else "descending"
         order = Order(ties=ties, single=options.version == 9)
         try:
-            found = run.hits(judged.index, order, processors())
+            match = run.hits(judged.index, order, processors())
         except DuplicateError as error:
             reason = f"{error.where}:{error.line}: {error.problem}"
-            found = _without_repeats(run, judged.index, order, options, reason, twice)
+            match = _without_repeats(run, judged.index, order, options, reason, twice)
         if run.tag is None:
             raise StopError(2, f"{options.files[1]}: no results in it")
     except CranfieldError as error:
         raise StopError(2, str(error)) from error
-    return Inputs(judged, found, run.tag, twice)
+    return TrecEvalInputs(judged, match, run.tag, twice)
 
 
 def _content(path: str) -> Buffer:
@@ -73,7 +191,7 @@ def _content(path: str) -> Buffer:
     return buffer
 
 
-def _run(options: Options, stdin: Any) -> Run:
+def _run(options: TrecEvalOptions, stdin: Any) -> Run:
     path = options.files[1]
     layout = RUN._replace(comments=options.version >= 10)
     if options.version >= 10 and path.startswith("-"):
@@ -82,11 +200,11 @@ def _run(options: Options, stdin: Any) -> Run:
         buffer = encode(content) if isinstance(content, str) else content
         if not buffer:
             raise StopError(2, "<stdin>: nothing came in")
-        return Run(Text(buffer, layout, "<stdin>"))
-    return Run(Text(_content(path), layout, path))
+        return Run(TextSource(buffer, layout, "<stdin>"))
+    return Run(TextSource(_content(path), layout, path))
 
 
-def _judgments(options: Options, twice: dict[int, str]) -> Qrels | Preferences:
+def _judgments(options: TrecEvalOptions, twice: dict[int, str]) -> Qrels | PreferenceLevels:
     path, comments = options.files[0], options.version >= 10
     readers = {"prefs": read_preferences, "qrels_prefs": read_qrels_preferences}
     if options.judgments in readers:
@@ -95,7 +213,7 @@ def _judgments(options: Options, twice: dict[int, str]) -> Qrels | Preferences:
     opened = judgments_of(path) if options.judgments == "qrels" else path
     if not isinstance(opened, str):
         return opened
-    text = Text(_content(path), QRELS._replace(comments=comments), path)
+    text = TextSource(_content(path), QRELS._replace(comments=comments), path)
     if options.judgments == "qrels_jg":
         return Qrels(text)
     try:
@@ -108,8 +226,8 @@ def _judgments(options: Options, twice: dict[int, str]) -> Qrels | Preferences:
     return qrels
 
 
-def _judged_once(text: Text, reason: str, twice: dict[int, str]) -> Qrels:
-    """Qrels less the repeated judgments, whose topics are noted: they matter only when such a topic is reached."""
+def _judged_once(text: TextSource, reason: str, twice: dict[int, str]) -> Qrels:
+    """Qrels without repeated judgments; their topics are noted, because the error counts only when they are reached."""
     table = text.table()
     table = table.take(np.argsort(table.topic, kind="stable"))
     first = Index(table.topics, table.topic, table.documents).first
@@ -119,10 +237,10 @@ def _judged_once(text: Text, reason: str, twice: dict[int, str]) -> Qrels:
 
 
 def _without_repeats(
-    run: Run, index: Index, order: Order, options: Options, reason: str, twice: dict[int, str]
-) -> Found:
-    """What a run with repeated documents finds, cut first; topics that still repeat one are noted and left empty."""
-    from cranfield.kernels.twin import rank
+    run: Run, index: Index, order: Order, options: TrecEvalOptions, reason: str, twice: dict[int, str]
+) -> HitRows:
+    """The match of a run with repeated documents, cut first; topics that still repeat one are noted and left empty."""
+    from cranfield.base.kernels.twin import rank
 
     table = run.table
     number = {name: i for i, name in enumerate(index.topics)}
@@ -130,23 +248,23 @@ def _without_repeats(
     deepest = None if options.deepest is None else max(options.deepest, 1)  # one row shows that the topic is there
     by_topic = np.argsort(table.topic, kind="stable")
     bounds = np.searchsorted(table.topic[by_topic], np.arange(len(table.topics) + 1))
-    kept: list[Any] = []
+    rows_of_topics: list[Any] = []
     broken = []
     for t, name in enumerate(table.topics):
         rows = by_topic[bounds[t] : bounds[t + 1]]
         if name not in number:
-            kept.append(rows[:1])
+            rows_of_topics.append(rows[:1])
             continue
         names = [documents[i] for i in rows.tolist()]
         best = rank(names, table.value[rows], order)[0][:deepest]
         if len({names[i] for i in best}) == len(best):
-            kept.append(rows[best])
+            rows_of_topics.append(rows[best])
         else:
             broken.append(number[name])
-            kept.append(rows[:1])
-    found: Found = hits_of_table(index, table.take(np.sort(np.concatenate(kept))), order)
+            rows_of_topics.append(rows[:1])
+    match: HitRows = hits_of_table(index, table.take(np.sort(np.concatenate(rows_of_topics))), order)
     twice.update({topic: twice.get(topic, reason) for topic in broken})
-    return found
+    return match
 
 
 def read_zscores(path: str) -> ZScores:
@@ -162,8 +280,8 @@ def read_zscores(path: str) -> ZScores:
             topic, measure, mean, spread = fields
             answer.setdefault(topic, {}).setdefault(measure.decode("utf-8"), (float(mean), float(spread)))
         except ValueError:
-            shown = line.decode("utf-8", "replace")[:60]
+            text = line.decode("utf-8", "replace")[:60]
             raise StopError(
-                UNREADABLE, f"{path}:{number}: expected 4 columns (topic measure mean sd), found {shown!r}"
+                UNREADABLE, f"{path}:{number}: expected 4 columns (topic measure mean sd), found {text!r}"
             ) from None
     return answer

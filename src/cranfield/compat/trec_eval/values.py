@@ -1,8 +1,7 @@
 """The per-topic values of every measure over qrels: our own measures, with trec_eval's deviations around them.
 
-There is one array over the judged topics for each name that is printed. A deviation is
-something our own measure does not do: the geometric mean's floor, the NaN of an empty list, the ideal
-ranking of gains less than 1 apart.
+There is one array over the judged topics for each printed name. A deviation is something that our own measure does not
+do: the floor of the geometric mean, the NaN of an empty list, the ideal ranking of gains less than 1 apart.
 """
 
 from __future__ import annotations
@@ -13,30 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.hits import Hits, Judgments, ratio
-from cranfield.measures.average import recall_rank
-from cranfield.measures.gain import ndcg_rel, normalised_gain, r_ndcg
-from cranfield.measures.measure import REGISTRY, Gain
+from cranfield.evaluation.hits import Hits, Judgments, ratio
+from cranfield.evaluation.measures.average import recall_rank
+from cranfield.evaluation.measures.definition import REGISTRY, Gain
+from cranfield.evaluation.measures.gain import ndcg_rel, normalised_gain, r_ndcg
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.collection import Qrels
+    from cranfield.base.collection import Qrels
+    from cranfield.base.kernels import HitRows
+    from cranfield.base.kernels.table import Floats, Ints
     from cranfield.compat.trec_eval.catalogue import Request
-    from cranfield.kernels import Found
-    from cranfield.kernels.table import Floats, Ints
 
 
 Pairs = tuple[tuple[str, float], ...]
-MOST_LEVELS = 10_000  # beyond, grades that no document has are left out of the sort
-LOWEST = 1e-5  # what a topic counts at least in a geometric mean
+MOST_LEVELS = 10_000  # above this, grades that no document has are not sorted
+LOWEST = 1e-5  # the least value of a topic in a geometric mean
 PERSISTENCE = 0.9  # rbp's default
 NO_NUMBER = -np.nan  # 0/0 is a negative NaN on the machines whose output is compared, and is printed with its sign
 
 
 @dataclass
-class View:
-    """A run seen through judgments, and the options that change what is seen."""
+class MeasureInput:
+    """The input of the measures: the hits, and the options that change them."""
 
     hits: Hits
     rel: int
@@ -52,9 +51,9 @@ class View:
     @cached_property
     def precisions(self) -> Floats:
         """Topics × n: the highest precision at the n-th relevant document found or further down; 0 beyond the last."""
-        found = self.hits.relevant(self.rel)
-        grid = np.zeros((self.hits.size, 1 + int(found.nth.max(initial=1))))
-        grid[found.topic, found.nth - 1] = found.nth / found.rank
+        hits = self.hits.relevant(self.rel)
+        grid = np.zeros((self.hits.size, 1 + int(hits.nth.max(initial=1))))
+        grid[hits.topic, hits.nth - 1] = hits.nth / hits.rank
         best: Floats = np.maximum.accumulate(grid[:, ::-1], axis=1)[:, ::-1]
         return best
 
@@ -65,7 +64,7 @@ class View:
         return Gain.of("linear", self.hits.grade), *Gain.ideal("linear", self.hits)
 
 
-def values(request: Request, view: View) -> list[Floats]:
+def values(request: Request, view: MeasureInput) -> list[Floats]:
     """One array over topics for each printed name of the measure."""
     computed = _values(request, view)
     if view.group_topic is None:
@@ -74,7 +73,7 @@ def values(request: Request, view: View) -> list[Floats]:
     return [ratio(np.bincount(view.group_topic, weights=column), groups) for column in computed]
 
 
-def _values(request: Request, view: View) -> list[Floats]:
+def _values(request: Request, view: MeasureInput) -> list[Floats]:
     if request.kind.name == "iprec_at_recall":
         relevant = view.hits.n_relevant(view.rel)
         return [_precision_from(view, recall_rank(share, relevant, view.level)) for share in request.numbers]
@@ -90,75 +89,75 @@ def _values(request: Request, view: View) -> list[Floats]:
 # deviations
 
 
-def _floored(request: Request, view: View) -> Floats:
+def _floored(request: Request, view: MeasureInput) -> Floats:
     return np.log(np.maximum(REGISTRY[request.kind.ours](rel=view.rel)(view.hits), LOWEST))
 
 
-def _precision_from(view: View, cut: Floats) -> Floats:
-    """The highest precision once `cut` relevant documents are found; an empty list has none to give."""
+def _precision_from(view: MeasureInput, cut: Floats) -> Floats:
+    """The highest precision once `cut` relevant documents are found; NaN for an empty list."""
     best = view.precisions
     column = np.clip(cut - 1, 0, best.shape[1] - 1).astype(np.int64)
     return np.where((cut <= 0) & (view.hits.retrieved == 0), NO_NUMBER, best[np.arange(len(cut)), column])
 
 
-def _eleven_points(request: Request, view: View) -> Floats:
-    """The levels are walked from the last to the first; one out of order takes the highest precision of all."""
-    relevant, found = view.hits.n_relevant(view.rel), view.hits.relevant(view.rel).count()
+def _eleven_points(request: Request, view: MeasureInput) -> Floats:
+    """The levels are processed from last to first; a level out of order gets the highest precision of all."""
+    relevant, returned = view.hits.n_relevant(view.rel), view.hits.relevant(view.rel).count()
     total, reached = np.zeros(view.hits.size), np.full(view.hits.size, np.inf)
     for share in reversed(request.numbers):
         cut = recall_rank(share, relevant, view.level)
-        beyond = (cut > found) & np.isinf(reached)
+        beyond = (cut > returned) & np.isinf(reached)
         effective = np.where(cut <= reached, cut, 0.0)
         total += np.where(beyond, 0.0, _precision_from(view, effective))
         reached = np.where(beyond, reached, effective)
     return total / len(request.numbers)
 
 
-def _utility(request: Request, view: View) -> Floats:
+def _utility(request: Request, view: MeasureInput) -> Floats:
     weights = dict(zip(("found", "noise", "missed", "rest"), request.numbers, strict=True))
     return REGISTRY["Utility"](rel=view.rel, documents=view.documents, **weights)(view.hits)
 
 
-def _relative_set_precision(request: Request, view: View) -> Floats:
+def _relative_set_precision(request: Request, view: MeasureInput) -> Floats:
     return REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits)
 
 
-def _set_f(request: Request, view: View) -> Floats:
-    """Its x is the square of beta."""
+def _set_f(request: Request, view: MeasureInput) -> Floats:
+    """trec_eval's set_F, whose parameter x is the square of beta."""
     x = request.numbers[0]
     precision, recall = REGISTRY["SetP"](rel=view.rel)(view.hits), REGISTRY["SetR"](rel=view.rel)(view.hits)
     return ratio((x + 1.0) * precision * recall, x * precision + recall)
 
 
-def _dcg(request: Request, view: View) -> Floats:
+def _dcg(request: Request, view: MeasureInput) -> Floats:
     gain, _, _ = view.gained(request.pairs)
     return view.hits.sum(gain / np.log2(view.hits.rank + 1.0))
 
 
-def _ideal_dcg(request: Request, view: View) -> Floats:
+def _ideal_dcg(request: Request, view: MeasureInput) -> Floats:
     _, best, worth = view.gained(request.pairs)
     return best.sum(worth / np.log2(best.rank + 1.0))
 
 
-def _ndcg(request: Request, view: View) -> Floats:
+def _ndcg(request: Request, view: MeasureInput) -> Floats:
     return ratio(_dcg(request, view), _ideal_dcg(request, view))
 
 
-def _ndcg_rel(request: Request, view: View) -> Floats:
+def _ndcg_rel(request: Request, view: MeasureInput) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = ndcg_rel(view.hits, *view.gained(request.pairs))
     return np.where(value > 0, value, 0.0)
 
 
-def _r_ndcg(request: Request, view: View) -> Floats:
-    """A list just one longer than the ideal has no end of its own; without a relevant document it is 0."""
+def _r_ndcg(request: Request, view: MeasureInput) -> Floats:
+    """The last document of a list that is one longer than the ideal does not count; 0 without relevant documents."""
     gain, best, worth = view.gained(request.pairs)
     value = r_ndcg(view.hits, gain, best, worth, slack=1)
     value = np.where(best.count() == 0, NO_NUMBER, value)
     return np.where(view.hits.n_relevant(view.rel) == 0, 0.0, value)
 
 
-def _normalised_gain(request: Request, view: View) -> Floats:
+def _normalised_gain(request: Request, view: MeasureInput) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         return normalised_gain(view.hits, *view.gained(request.pairs))
 
@@ -167,8 +166,8 @@ def _persistence(request: Request) -> float:
     return next((number for key, number in reversed(request.pairs) if key == "p"), PERSISTENCE)
 
 
-def _rbp(request: Request, view: View) -> Floats:
-    """Gains outside 0…1 are brought into it, topic by topic. The original never sets its minimum and maximum."""
+def _rbp(request: Request, view: MeasureInput) -> Floats:
+    """Gains outside 0…1 are scaled, topic by topic. The original never sets its minimum and maximum."""
     hits, p = view.hits, _persistence(request)
     gain = gains_of(request.pairs, hits.grade)
     low, high = _gain_range(request, hits.judgments)
@@ -188,16 +187,16 @@ def _gain_range(request: Request, judgments: Judgments) -> tuple[Floats, Floats]
     return low, high
 
 
-def _rbp_residual(request: Request, view: View) -> Floats:
-    """0 where all that was returned is judged, although ranks below the end of the list remain."""
+def _rbp_residual(request: Request, view: MeasureInput) -> Floats:
+    """0 if all returned documents are judged, although ranks below the end of the list remain."""
     hits, p = view.hits, _persistence(request)
-    seen = hits.judged()
-    unjudged = hits.retrieved - seen.count()
-    value = 1.0 - (1.0 - p) * seen.sum(p ** (seen.rank - 1.0))
+    judged = hits.judged()
+    unjudged = hits.retrieved - judged.count()
+    value = 1.0 - (1.0 - p) * judged.sum(p ** (judged.rank - 1.0))
     return np.where(unjudged > 0, value, 0.0)
 
 
-SPECIAL: dict[str, Callable[[Request, View], Floats]] = {
+SPECIAL: dict[str, Callable[[Request, MeasureInput], Floats]] = {
     "gm_map": _floored,
     "gm_bpref": _floored,
     "utility": _utility,
@@ -221,7 +220,7 @@ SPECIAL: dict[str, Callable[[Request, View], Floats]] = {
 
 
 def sorted_gains(gains: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """(grade, gain) by gain as trec_eval sorts them: ascending, and as they came where the difference is below 1.
+    """(grade, gain) by gain as trec_eval sorts them: ascending, and in input order if the difference is below 1.
 
     >>> sorted_gains([(1, 0.5), (2, 1.5), (0, 0.0)])
     [(1, 0.5), (0, 0.0), (2, 1.5)]
@@ -247,7 +246,7 @@ def levels_of(pairs: Pairs, grades: Floats) -> list[tuple[int, float]]:
 
 
 def gains_of(pairs: Pairs, grade: Floats) -> Floats:
-    """What each grade is worth; the first of two gains for the same grade counts."""
+    """The gain of each grade; the first of two gains for the same grade counts."""
     gain = np.maximum(grade, 0.0)
     for key, worth in reversed(pairs):
         if key != "p":
@@ -276,10 +275,10 @@ def _ideal_gains(levels: list[tuple[int, float]], grades: Floats) -> list[float]
     if not levels or levels[-1][1] <= 0:
         return []
     ideal: list[float] = []
-    counted: set[int] = set()
+    earlier: set[int] = set()
     for grade, gain in reversed(levels):
-        size = int((grades == grade).sum()) if grade not in counted else 0
-        counted.add(grade)
+        size = int((grades == grade).sum()) if grade not in earlier else 0
+        earlier.add(grade)
         if size and gain <= 0:
             break
         ideal += [gain] * size
@@ -294,17 +293,17 @@ def relevance_strings(hits: Hits, depth: float) -> list[str]:
     length = np.clip(hits.retrieved, 0, max(int(depth), 0))
     deepest = int(length.max(initial=0))
     grid = np.full((hits.size, deepest), ord("-"), np.uint8)
-    seen = hits.where(hits.rank <= deepest)
-    signs = np.where(seen.grade > 9, ord(">"), ord("0") + seen.grade)
-    grid[seen.topic, seen.rank - 1] = np.where(seen.grade < 0, ord("."), signs).astype(np.uint8)
+    top = hits.where(hits.rank <= deepest)
+    signs = np.where(top.grade > 9, ord(">"), ord("0") + top.grade)
+    grid[top.topic, top.rank - 1] = np.where(top.grade < 0, ord("."), signs).astype(np.uint8)
     return [row[:size].tobytes().decode("ascii") for row, size in zip(grid, length.tolist(), strict=True)]
 
 
 # judgment groups
 
 
-def by_group(qrels: Qrels, found: Found) -> tuple[Hits, Ints]:
-    """The run seen through each judgment group of each topic, as if groups were topics; and the topic of each group."""
+def by_group(qrels: Qrels, match: HitRows) -> tuple[Hits, Ints]:
+    """The hits of each judgment group of each topic, as if groups were topics, and the topic of each group."""
     labels = list(qrels.labels)
     place = np.argsort(sorted(range(len(labels)), key=labels.__getitem__))
     key = qrels.topic.astype(np.int64) * max(len(labels), 1) + place[qrels.label]
@@ -313,10 +312,10 @@ def by_group(qrels: Qrels, found: Found) -> tuple[Hits, Ints]:
     grade, every = np.trunc(qrels.grade), np.arange(len(group), dtype=np.int32)
     judgments = Judgments(qrels, qrels.extras, len(topic), grade, every, group, grade)
     hit = np.full(len(group), -1, np.int64)
-    hit[found.row] = np.arange(len(found.row))
+    hit[match.row] = np.arange(len(match.row))
     hit = hit[qrels.index.first]
     rows = np.flatnonzero(hit >= 0)
-    rows = rows[np.lexsort((found.rank[hit[rows]], group[rows]))]
+    rows = rows[np.lexsort((match.rank[hit[rows]], group[rows]))]
     at = hit[rows]
-    columns = (group[rows], found.rank[at], grade[rows], found.first[at], found.last[at])
-    return Hits(judgments, *columns, found.retrieved[topic]), topic
+    columns = (group[rows], match.rank[at], grade[rows], match.first[at], match.last[at])
+    return Hits(judgments, *columns, match.retrieved[topic]), topic

@@ -1,5 +1,5 @@
-"""What stands where raters differ: one label for each item, or one strength where items were compared in pairs.
+"""Label aggregation: one label for each item, or one strength for each item if items were compared in pairs.
 
-One class in one file is one method, found by its name. `method` says what a method of labels is and what it answers,
-`preference` the same of methods for pairs.
+One class is one method. `method` defines what a method of labels is, `methods` holds the built-in ones; `preference` holds
+the methods for pairs. A further module in this folder is found by itself.
 """

@@ -1,7 +1,7 @@
-"""What a consensus method is: a class that turns labels of several raters into one label for each item.
+"""The base class of consensus methods (label aggregation): labels of several raters become one label per item.
 
-A method scores each label for each item; the highest score stands. Labels that score alike tie, and what happens then is
-the caller's choice, the same for all methods: the lower of them, the higher, or none.
+A method scores each label for each item; the label with the highest score wins. For ties the caller chooses, the same way
+for all methods: the lower label, the higher label, or none.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias,
 
 import numpy as np
 
-from cranfield.errors import ConventionError, DataError
-from cranfield.parameters import shortened
-from cranfield.registry import Registered, Registry, about
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import shortened
+from cranfield.base.registry import Registered, Registry, about
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from cranfield.stats.labels import Labels, Names, Scale
+    from cranfield.stats.ratings import Labels, Names, Scale
     from cranfield.stats.ties import Bools, Floats, Ints
 
 Ties: TypeAlias = Literal["lower", "higher", "open"]
 TIES: tuple[Ties, ...] = get_args(Ties)
-NEAR = 1e-9  # scores no further apart are a tie
-OPEN = -1  # the code of an item whose tie is left open
+NEAR = 1e-9  # scores with a smaller difference tie
+OPEN = -1  # the code of an item with an open tie
 
-METHODS: Registry[Consensus] = Registry("consensus method", "cranfield.stats.consensus")
+METHODS: Registry[type[Consensus]] = Registry("consensus method", "consensus_methods", "cranfield.stats.consensus")
 
 
-class Opinion(NamedTuple):
-    """What a method's arithmetic gives: items × labels, and what it learnt of the raters."""
+class ConsensusEstimate(NamedTuple):
+    """The result of a method's computation: scores of items × labels, and estimates about the raters."""
 
-    score: Floats  # the highest stands
-    posterior: Floats  # how likely each label is; the shares of votes where a method has no model
-    value: Floats | None = None  # a number for each item, where it may lie between labels
+    score: Floats  # the highest wins
+    posterior: Floats  # the probability of each label; the shares of votes if the method has no model
+    value: Floats | None = None  # a number per item, if it may lie between labels
     reliability: Floats | None = None  # of each rater, from 0 to 1
     iterations: int = 0
     converged: bool = True
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
-    """One label for each item, how likely each other one is, and what each rater makes of each label."""
+class ConsensusLabels:
+    """One label per item, the probability of each label, and the confusion matrix of each rater."""
 
     method: str
     """As one would type it."""
@@ -71,7 +71,7 @@ class Verdict:
 
     @property
     def labels(self) -> dict[Hashable, Any]:
-        """The label that stands of each item; None where a tie is left open."""
+        """The consensus label of each item; None for an open tie."""
         names = self.scale.names
         return {
             item: None if code == OPEN else names[code]
@@ -80,27 +80,27 @@ class Verdict:
 
     @property
     def tied(self) -> int:
-        """How many items have more than one best label."""
+        """The number of items with several best labels."""
         return int((self.best.sum(axis=1) > 1).sum())
 
     def accuracy(self, truth: Mapping[Any, Any]) -> float:
-        """The share of items, of those whose truth is known, that are right: expected where labels tie, whatever the rule.
+        """The accuracy on items with a known truth. A tie counts with its expected accuracy, whatever the rule of ties.
 
-        >>> from cranfield.stats.labels import Labels
+        >>> from cranfield.stats.ratings import Labels
         >>> labels = Labels.of_table([[1, 1, 0], [1, 0, 0]])
         >>> METHODS.named("majority").decide(labels).accuracy({0: 1, 1: 1, 2: 1})  # right, half of a tie, wrong
         0.5
         """
         place = {name: code for code, name in enumerate(self.scale.names)}
-        known = [(row, place.get(truth[item])) for row, item in enumerate(self.items) if item in truth]
-        if not known:
+        truths = [(row, place.get(truth[item])) for row, item in enumerate(self.items) if item in truth]
+        if not truths:
             raise DataError("none of the items has a known truth")
-        right = (float(self.best[row, code]) / self.best[row].sum() for row, code in known if code is not None)
-        return math.fsum(right) / len(known)
+        right = (float(self.best[row, code]) / self.best[row].sum() for row, code in truths if code is not None)
+        return math.fsum(right) / len(truths)
 
 
 class Consensus(Registered, ABC):
-    """A way to one label for each item, and what it promises.
+    """A consensus method and its properties.
 
     >>> str(METHODS.named("Dawid_Skene(smoothing=2)"))
     'dawid-skene(smoothing=2)'
@@ -109,18 +109,20 @@ class Consensus(Registered, ABC):
     registry = METHODS
     title: ClassVar[str]
     reference: ClassVar[str] = ""
-    models_raters: ClassVar[bool] = False  # how good raters are weighs in
+    models_raters: ClassVar[bool] = False  # whether it weights raters by their quality
     keeps_unanimity: ClassVar[Literal["of an item", "of all"]] = "of an item"
     needs_numbers: ClassVar[bool] = False  # labels that are names have no mean
     needs_gold: ClassVar[bool] = False
-    once_meant: ClassVar[str] = ""  # what its bare name meant in versions that were frozen earlier, if something else
+    once_meant: ClassVar[str] = ""  # what the bare name meant in earlier frozen versions, if it differed
 
     @abstractmethod
-    def opinion(self, labels: Labels, gold: Ints) -> Opinion:
-        """Scores for labels without repeats; `gold` has the code of each item's true label, -1 where it is not known."""
+    def opinion(self, labels: Labels, gold: Ints) -> ConsensusEstimate:
+        """Scores from labels without repeats; `gold` is the code of each item's true label, -1 if unknown."""
 
-    def decide(self, labels: Labels, *, ties: Ties = "lower", gold: Mapping[Any, Hashable] | None = None) -> Verdict:
-        """One label for each item. An item whose true label is given as `gold` has that."""
+    def decide(
+        self, labels: Labels, *, ties: Ties = "lower", gold: Mapping[Any, Hashable] | None = None
+    ) -> ConsensusLabels:
+        """The consensus labels. An item with a true label in `gold` keeps that label."""
         if ties not in TIES:
             raise ConventionError(f"ties must be {' | '.join(TIES)}, got {shortened(ties)}")
         if self.needs_gold and not gold:
@@ -130,18 +132,18 @@ class Consensus(Registered, ABC):
         once = labels.once()
         truth = gold_codes(once, gold or {})
         opinion = self.opinion(once, truth)
-        known = truth >= 0
-        posterior = np.where(known[:, None], _sure(truth, len(labels.scale)), opinion.posterior)
-        best = np.where(known[:, None], posterior > 0, _best(opinion.score))
+        is_gold = truth >= 0
+        posterior = np.where(is_gold[:, None], _sure(truth, len(labels.scale)), opinion.posterior)
+        best = np.where(is_gold[:, None], posterior > 0, _best(opinion.score))
         code = chosen_of(best, ties)
-        return Verdict(
+        return ConsensusLabels(
             str(self),
             ties,
             once.items,
             once.raters,
             labels.scale,
             code,
-            _values(labels.scale, code, known, opinion.value),
+            _values(labels.scale, code, is_gold, opinion.value),
             best,
             posterior,
             confusions(once, posterior),
@@ -153,12 +155,12 @@ class Consensus(Registered, ABC):
 
     @classmethod
     def about(cls) -> str:
-        """What it does, in a sentence or two."""
+        """A short description of the method."""
         return about(cls)
 
 
 def gold_codes(labels: Labels, gold: Mapping[Any, Hashable]) -> Ints:
-    """The code of each item's true label, -1 where it is not known."""
+    """The code of each item's true label, -1 if unknown."""
     place = {name: code for code, name in enumerate(labels.scale.names)}
     for item, name in gold.items():
         if name not in place:
@@ -167,7 +169,7 @@ def gold_codes(labels: Labels, gold: Mapping[Any, Hashable]) -> Ints:
 
 
 def _sure(code: Ints, labels: int) -> Floats:
-    """Certainty of one label for each item; nonsense where its code is -1."""
+    """Probability 1 for one label of each item; meaningless rows for a code of -1."""
     return np.asarray(np.eye(labels)[code], np.float64) if labels else np.zeros((len(code), 0))
 
 
@@ -177,7 +179,7 @@ def _best(score: Floats) -> Bools:
 
 
 def chosen_of(best: Bools, ties: Ties) -> Ints:
-    """The label that stands of those that tie for the best.
+    """The winning label of each item, ties resolved by the rule.
 
     >>> best = np.array([[True, False, True]])
     >>> [chosen_of(best, rule).tolist() for rule in TIES]
@@ -192,27 +194,27 @@ def chosen_of(best: Bools, ties: Ties) -> Ints:
     return np.asarray(first if ties == "lower" else last, np.int64)
 
 
-def _values(scale: Scale, code: Ints, known: Bools, value: Floats | None) -> Floats:
-    """The number of each item: the method's own, or that of the label that stands."""
+def _values(scale: Scale, code: Ints, is_gold: Bools, value: Floats | None) -> Floats:
+    """The number of each item: the method's own, or the value of the consensus label."""
     if scale.values is None:
         return np.full(len(code), math.nan)
     standing = np.where(code == OPEN, math.nan, scale.values[code] if len(scale) else math.nan)
-    return standing if value is None else np.where(known, standing, value)
+    return standing if value is None else np.where(is_gold, standing, value)
 
 
 def shares(labels: Labels) -> Floats:
-    """The share of an item's labels that each label of the scale has: items × labels."""
+    """The share of each label among the labels of an item: items × labels."""
     counts = labels.counts()
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), np.float64)
 
 
 def undisputed(votes: Floats, gold: Ints) -> bool:
-    """Whether no item has two different labels, or a true one besides: then nothing can be learnt of errors."""
+    """Whether all items are unanimous and none has a true label: then errors of raters cannot be estimated."""
     return bool((gold < 0).all() and ((votes == 0) | (votes == 1)).all())
 
 
 def confusions(labels: Labels, posterior: Floats) -> Floats:
-    """How many items of each true label each rater gave each label, items spread as their posterior is."""
+    """The expected confusion matrix of each rater, with items weighted by their posterior."""
     raters, scale = len(labels.raters), len(labels.scale)
     cell = labels.rater * scale + labels.label
     columns = [

@@ -1,0 +1,197 @@
+"""Commands that compare runs: compare, leaderboard, stability, design, gate, report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import cranfield
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import whole
+from cranfield.base.results import Both
+from cranfield.commands.evaluation import apart, correlate, scored, scored_twice, table_name
+from cranfield.formats import expand, run_name
+from cranfield.inputs.inputs import DEFAULT_MEASURES, Inputs, path_of, read_topics, refuse_second_stdin, run_arguments
+from cranfield.inputs.topics import topic_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cranfield.base.results import Answer
+    from cranfield.comparison.compare import Comparison
+    from cranfield.comparison.design import PowerPlans
+    from cranfield.comparison.gate.gate import Gate
+    from cranfield.comparison.leaderboard import Leaderboard
+    from cranfield.comparison.stability import Stability
+    from cranfield.evaluation.evaluate import Progress
+    from cranfield.reports.report_content import Report
+
+
+def compare(
+    inputs: Inputs,
+    *,
+    run_groups: Sequence[str] = (),
+    progress: Progress | None = None,
+    label_noise: bool = False,
+    policy: str | None = None,
+    **question: Any,
+) -> Comparison:
+    """Compare run files, or the runs of a table of scores; `question` has the other arguments of `cranfield.compare`.
+
+    `run_groups` are patterns of the runs (or of more files) that belong to one system. With `label_noise` the judgments are
+    a log: a policy decides their grades, which are resampled.
+    """
+    question["groups"] = run_groups or None
+    if inputs.table is not None:
+        if label_noise:
+            raise ConventionError("label noise: a table of scores holds no labels; give a log and the runs")
+        return replace(cranfield.compare(scored(inputs), **question), inputs={"table": inputs.table})
+    from cranfield.comparison.efficiency import efficiency_of_files
+
+    inputs = replace(inputs, runs=_with_groups(inputs.runs, run_groups))
+    files = inputs.files()
+    baseline = _baseline_file(files, question.get("baselines"), inputs.measures)
+    options = replace(inputs, baseline=baseline).options()
+    measures = inputs.measures or DEFAULT_MEASURES
+    judgments: Any = None if label_noise else inputs.judgments
+    named = judgments
+    if label_noise:
+        from cranfield.commands.judging import graded
+
+        judgments, question["label_noise"] = graded(str(inputs.qrels), policy)
+        named = judgments.name  # without a password
+    comparison = cranfield.compare(judgments, files, measures, progress=progress, **options, **question)
+    runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
+    read = {"qrels": getattr(named, "name", named), "runs": runs}
+    return replace(comparison, inputs=read, efficiency=efficiency_of_files(comparison.scores, runs))
+
+
+def _with_groups(runs: Sequence[str], groups: Sequence[str]) -> list[str]:
+    """The run files, plus the files that match a group's pattern if no run does."""
+    from cranfield.comparison.score_tables import parse_groups
+
+    typed, names = list(runs), [one.label or run_name(one.file) for one in run_arguments(runs)]
+    for text in groups:
+        pattern = text.partition("=")[2] or text
+        [member_pattern] = parse_groups([text]).values()
+        if not any(fnmatchcase(name, str(member_pattern)) for name in names):
+            typed += expand([pattern])
+            names += map(run_name, expand([pattern]))
+    return typed
+
+
+def _baseline_file(
+    files: list[str] | dict[str, str], baselines: Sequence[str] | None, measures: Sequence[str]
+) -> str | None:
+    """The file of the first baseline, if a measure of risk needs it."""
+    if not baselines or not measures:
+        return None
+    if not any("baseline" in measure.needs for measure in cranfield.measures(list(measures)).values()):
+        return None
+    named = files if isinstance(files, dict) else {run_name(file): file for file in files}
+    return named.get(baselines[0], named.get(run_name(baselines[0]), baselines[0]))
+
+
+def leaderboard(inputs: Inputs, **question: Any) -> Leaderboard:
+    """Run files (or the runs of a table of scores), best first, with the uncertainty of their ranks."""
+    if inputs.table is not None:
+        return cranfield.leaderboard(scored(inputs), **question)
+    measures = inputs.measures or DEFAULT_MEASURES
+    return cranfield.leaderboard(inputs.judgments, inputs.files(), measures, **inputs.options(), **question)
+
+
+def stability(
+    inputs: Inputs,
+    *,
+    parts: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    other_qrels: str | None = None,
+    other_table: str | None = None,
+    **question: Any,
+) -> Answer:
+    """The stability of the ranking of run files (or of a table's runs); with the part `lists`, also of their lists."""
+    other = None
+    if inputs.table is None and other_qrels is not None:
+        other = replace(inputs, qrels=other_qrels)
+    elif inputs.table is not None and other_table is not None:
+        other = replace(inputs, table=other_table)
+    if "lists" not in parts:
+        return _stability(inputs, other, parts, kinds, question)
+    if inputs.table is not None:
+        raise ConventionError("lists: a table of scores holds no documents; give the runs themselves")
+    rest = [part for part in parts if part != "lists"]
+    lists = correlate(replace(inputs, qrels=None), () if rest else kinds, p=question.get("p", 0.9))
+    first = _stability(inputs, other, rest, kinds, question) if rest else None
+    return Both(first, lists, "lists", "lists: do the runs return the same documents?")
+
+
+def _stability(
+    inputs: Inputs, other: Inputs | None, parts: Sequence[str], kinds: Sequence[str], question: dict[str, Any]
+) -> Stability:
+    """All parts of stability except lists; against other judgments or another table if there are any."""
+    question = {**question, "parts": parts or None, **({"kinds": kinds} if kinds else {})}
+    if other is None:
+        return cranfield.stability(scored(inputs), **question)
+    paths = (inputs.qrels, other.qrels) if inputs.table is None else (inputs.table, other.table)
+    if inputs.table is not None and not inputs.measures:  # two files of one measure, whatever they are called
+        inputs, other = replace(inputs, measures=["score"]), replace(other, measures=["score"])
+    names = apart(paths, table_name)
+    return cranfield.stability(*scored_twice(inputs, other), names=names, **question)
+
+
+def design(inputs: Inputs, *, sd: float | None = None, sizes: str | None = None, **question: Any) -> PowerPlans:
+    """The number of topics needed, from the variance between run files (or a table's runs), or from `sd`."""
+    try:
+        numbers = None if sizes is None else [whole(size) for size in sizes.replace(",", " ").split()]
+    except ValueError:
+        raise ConventionError(f"sizes: expected numbers of topics, as in 25,50,100, found {sizes!r}") from None
+    if sd is not None:
+        return cranfield.design(sd=sd, sizes=numbers, **question)
+    if inputs.table is None:
+        inputs = replace(inputs, measures=inputs.measures or ["nDCG@10"])
+    return cranfield.design(scored(inputs), sizes=numbers, **question)
+
+
+def report(
+    inputs: Inputs,
+    *,
+    title: str | None = None,
+    command: str = "",
+    digits: int = 4,
+    documents: str | None = None,
+    texts: bool = True,
+    **question: Any,
+) -> Report:
+    """Compare run files and add the other contents of a report; `question` has the arguments of `compare`.
+
+    The texts of topics and documents come from the collection of the judgments, or from files.
+    """
+    from cranfield.reports.report_content import report_of
+    from cranfield.reports.texts import documents_of
+
+    if inputs.streams or documents == "-":
+        raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
+    comparison = compare(inputs, **question)
+    judged = None if inputs.table is not None or isinstance(inputs.judgments, str) else inputs.judgments
+    return report_of(
+        comparison,
+        inputs.options(),
+        inputs.others,
+        title=title,
+        command=command,
+        digits=digits,
+        topics=topic_table(inputs.topics_file, inputs.collection, inputs.fields),
+        documents=documents_of(inputs.qrels, documents) if texts else None,
+        judged=judged,
+    )
+
+
+def gate(inputs: Inputs, *, documents: str | None = None, **question: Any) -> Gate:
+    """Whether the second run file may replace the first; `documents` is a file with the ids of the corpus."""
+    refuse_second_stdin(*map(path_of, inputs.runs), inputs.qrels, inputs.topics, inputs.topics_file, documents)
+    baseline, candidate = inputs.just(2)
+    corpus = None if documents is None else read_topics(documents)
+    measures = list(inputs.measures)
+    options = {**inputs.options(), **question, "documents": corpus}
+    return cranfield.gate(inputs.judgments, baseline, candidate, measures, **options)

@@ -1,0 +1,462 @@
+"""What the `judge` commands do with a log: add, export, withdraw, lease, aggregate, freeze, compare."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cranfield.base.collection import Qrels
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.notifications import say, tell_writing
+from cranfield.base.parameters import masked, shortened
+from cranfield.formats import as_runs
+from cranfield.formats.csv_tables import Dialect
+from cranfield.formats.files.trec import TREC
+from cranfield.formats.pool_files import pool_lines, read_pool
+from cranfield.formats.runs_and_qrels import as_qrels
+from cranfield.formats.streams import open_buffer, write_bytes
+from cranfield.inputs.inputs import DEFAULT_MEASURES, Inputs, refuse_second_stdin
+from cranfield.inputs.logs import Named, judgments_of, named
+from cranfield.inputs.topics import queries_of
+from cranfield.judging import log_queries
+from cranfield.judging.current_labels import current_events
+from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
+from cranfield.judging.event_intake import new_events
+from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
+from cranfield.judging.log import AddedEvents
+from cranfield.judging.log_location import open_log
+from cranfield.judging.policies import PEOPLE, PolicySettings, decide, labels_of, preferences_of
+from cranfield.judging.round_plan import DOCUMENTS, TOPICS, Round, frame_of, plan_items
+from cranfield.judging.round_status import gold_answers, status
+from cranfield.judging.rounds import lease, open_round, refuse_round, set_state
+from cranfield.pooling.strategy import STRATEGIES, rankings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.comparison.label_noise import LabelUncertainty
+    from cranfield.judging.aggregation import AggregationResult
+    from cranfield.judging.agreement import Agreements
+    from cranfield.judging.assignments import Version
+    from cranfield.judging.log import Log
+    from cranfield.judging.log_queries import Blame
+    from cranfield.judging.round_plan import Lease, NoLease
+    from cranfield.judging.round_status import Status
+    from cranfield.judging.versions import VersionChanges, Versions
+
+RANKED_BY = "nDCG@10"  # runs by each person's labels, unless told
+
+
+def add(
+    location: str,
+    files: Sequence[str],
+    *,
+    topics_file: str | None = None,
+    scale: Sequence[float] = (),
+    collection: str | None = None,
+    **options: Any,
+) -> AddedEvents:
+    """Add the labels of files to a log, all or none.
+
+    Labels that name a topic by its query are matched with the topics file, or with the collection. `options` are those of
+    `LabelReading` and `Dialect`; the others are fields of every event, such as assessor and aspect.
+    """
+    refuse_second_stdin(*files, topics_file)
+    dialect = Dialect(*(options.pop(name, None) for name in ("delimiter", "encoding", "decimal")))
+    how = {name: options.pop(name) for name in LabelReading._fields if name in options}
+    queries = queries_of(topics_file, collection, None, dialect, how.get("lenient", False))
+    reading = LabelReading(**how, dialect=dialect, queries=queries)
+    fields_of_all = {name: value for name, value in options.items() if value is not None}
+    events: list[Event] = []
+    where: dict[str, str] = {}
+    for file, read in read_files(files, reading, **fields_of_all).items():
+        where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
+        events += read
+    refuse_off(events, where, scale=set(scale), **_collection_ids(collection))
+    new_events(events, {}, masked(location))  # files that contradict each other make no log
+    tell_writing()
+    if not events:
+        return AddedEvents(0, 0)
+    with _opened(location) as log:
+        return log.add(events)
+
+
+def _collection_ids(collection: str | None) -> dict[str, Any]:
+    """The topics and documents of a collection."""
+    if collection is None:
+        return {}
+    import cranfield
+
+    opened = cranfield.read_collection(collection)
+    documents = {document.id for document in opened.documents()}
+    return {"topics": {topic.id for topic in opened.topics}, "documents": documents}
+
+
+def _opened(location: str, new: bool = True) -> closing[Log]:
+    return closing(open_log(location, new=new))
+
+
+def export(
+    location: str,
+    format: str,
+    *,
+    all_events: bool = False,
+    policy: str = "latest",
+    sources: Sequence[str] | None = None,
+) -> bytes:
+    """The current events, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels.
+
+    `sources` chooses whose labels are written. By default JSON lines and CSV hold all labels with their sources; prefs
+    and qrels hold only people's labels.
+    """
+    if format == "qrels":
+        decided = aggregate(location, policy, sources=sources or PEOPLE).decided
+        say(decided.notes())
+        return b"".join(TREC.write(Qrels(decided.grades, location).table, "qrels", ""))
+    with _opened(location, new=False) as log:
+        events = log.events()
+        if not all_events:
+            stand = {event.id for event in log.current_events().values()}
+            events = [event for event in events if event.id in stand]
+    whose = sources or (PEOPLE if format == PREFS else SOURCES)
+    others = sum(event.source not in whose and event.kind == "preference" for event in events)
+    if others and not sources:
+        say([f"{others:,} preferences are left out: they are a model's (--sources names who counts)"])
+    return WRITERS[format]([event for event in events if event.source in whose])
+
+
+def withdraw(
+    location: str,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    ids: Sequence[str] = (),
+    by: str = "",
+    note: str = "",
+    **subject: str | None,
+) -> int:
+    """Withdraw every event that matches all filters, and return their number; `subject`: assessor, topic, document, round."""
+    start, end = (None if when is None else instant(when) for when in (since, until))
+    filters = {name: value for name, value in subject.items() if value is not None}
+    if not (filters or start or end or ids):
+        raise DataError("say what to withdraw: --assessor, --since, --topic, --document, --round or --id")
+    with _opened(location, new=False) as log:
+        events = log.events()
+        gone = {event.refers for event in events if event.kind == "withdrawal"}
+        fitting = [
+            event
+            for event in events
+            if event.kind != "withdrawal"
+            and event.id not in gone
+            and all(getattr(event, name) == value for name, value in filters.items())
+            and (start is None or event.time >= start)
+            and (end is None or event.time < end)
+            and (not ids or event.id in ids)
+        ]
+        unknown = set(ids) - {event.id for event in events}
+        if unknown:
+            raise DataError(f"{log.name}: there is no event {shortened(min(unknown))!r}")
+        who = {event.id: by or event.assessor for event in fitting}
+        log.add([Event(kind="withdrawal", refers=id, assessor=name, note=note) for id, name in who.items()])
+    return len(fitting)
+
+
+def begin_round(
+    location: str,
+    *,
+    name: str,
+    pool: str | None = None,
+    gold: str | None = None,
+    runs: Sequence[str] = (),
+    strategy: str = "",
+    depth: int = 100,
+    overlap: int = 1,
+    double: float = 0.0,
+    sample: int | None = None,
+    sample_topics: int | None = None,
+    seed: int = 0,
+    guideline: str | None = None,
+    **options: Any,
+) -> Status:
+    """Open a round on a pool file, or on runs from which a strategy chooses as labels arrive."""
+    refuse_second_stdin(pool, gold, *runs)
+    by_lot = sample is not None or sample_topics is not None
+    _refuse_round(pool or gold, runs, strategy, by_lot)
+    items = [] if pool is None or strategy else read_pool(pool)
+    gold_qrels = {} if gold is None else as_qrels(judgments_of(gold)).to_dict()
+    draw = {"sample": sample, "sample_topics": sample_topics, "seed": seed}
+    round_items = plan_items(items, overlap=overlap, double=double, gold=gold_qrels, **draw)  # type: ignore[arg-type]
+    lists = lists_of(runs, depth, pool) if strategy else {}
+    frame = frame_of(items) if by_lot or any(each.probability < 1 for each in round_items) else {}
+    plan = Round(
+        name=name,
+        overlap=overlap,
+        seed=seed,
+        strategy=strategy,
+        lists=lists,
+        sample=_sample_text(frame, sample, sample_topics, seed),
+        unit=DOCUMENTS if sample_topics is None else TOPICS,
+        frame=frame,
+        guideline="" if guideline is None else hash_of_file(guideline),
+        **options,
+    )
+    refuse_round(plan, round_items)  # before a log is made
+    with _opened(location, new=not plan.after) as log:
+        open_round(log, plan, round_items)
+        return status(log, name)
+
+
+def _refuse_round(file: str | None, runs: Sequence[str], strategy: str, by_lot: bool) -> None:
+    """Raise DataError for a round without documents, with an unknown strategy, or with two ways of choosing."""
+    if strategy:
+        STRATEGIES.named(strategy)
+    if strategy and not runs:
+        raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
+    if strategy and by_lot:
+        raise DataError("--sample draws at random, --strategy by what was found: give one of them")
+    if not (file or runs):
+        raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
+
+
+def _sample_text(frame: Mapping[str, Sequence[str]], sample: int | None, sample_topics: int | None, seed: int) -> str:
+    """How the documents of a round were sampled, as text."""
+    if sample is not None:
+        return f"{sample} of {sum(map(len, frame.values()))} documents at random, seed {seed}"
+    if sample_topics is not None:
+        return f"{sample_topics} of {len(frame)} topics at random, seed {seed}"
+    return "with the pool" if frame else ""
+
+
+def hash_of_file(path: str) -> str:
+    """The hash of a file with guidelines."""
+    return f"sha256:{hashlib.sha256(bytes(open_buffer(path))).hexdigest()}"
+
+
+def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
+    """The top documents of runs by topic, for a strategy to choose from; only those of a pool if it is given."""
+    tops = rankings(as_runs(Inputs(runs=runs).files()), depth)
+    inside = None if pool is None else {(item.topic, item.document) for item in read_pool(pool)}
+    lists: dict[str, dict[str, list[str]]] = {}
+    for topic, each in tops.candidates.items():
+        names = {n: name for n, name in enumerate(each.documents) if inside is None or (topic, name) in inside}
+        ranked = zip(each.runs, each.lists, strict=True)
+        lists[topic] = {run: [names[number] for number in top if number in names] for run, top in ranked}
+    return lists
+
+
+def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
+    """The next documents for an assessor, leased to them; or why there are none."""
+    with _opened(location, new=False) as log:
+        answer = lease(log, assessor, name, n)
+        with log.reading() as transaction:
+            adaptive = isinstance(answer, list) and transaction.find_round(answer[0].round)[0].strategy
+        if adaptive:  # the strategy went by the labels that stand
+            say(log_queries.decide_log(log).notes())
+        return answer
+
+
+def set_round(location: str, name: str, state: str) -> None:
+    """Pause, reopen or close a round."""
+    with _opened(location, new=False) as log:
+        set_state(log, name, state)
+
+
+def rounds_status(location: str, name: str = "") -> Status:
+    """The progress of the rounds of a log."""
+    with _opened(location, new=False) as log:
+        return status(log, name)
+
+
+def blame(location: str, topic: str, document: str) -> Blame:
+    """The history of a document: who labelled it how, and which labels are current."""
+    with _opened(location, new=False) as log:
+        return log_queries.blame(log, topic, document)
+
+
+def aggregate(
+    location: str,
+    policy: str,
+    *,
+    aspect: str = RELEVANCE,
+    sources: Sequence[str] = PEOPLE,
+    ties: str = "lower",
+    gold: str | None = None,
+    at: str | None = None,
+) -> AggregationResult:
+    """One grade per document by a policy; gold comes from rounds and from a qrels file."""
+    from cranfield.judging.aggregation import AggregationResult
+    from cranfield.judging.versions import gold_grades
+
+    settings = PolicySettings(aspect=aspect, sources=tuple(sources), ties=ties)  # type: ignore[arg-type]
+    with _opened(location, new=False) as log:
+        until = None if at is None else instant(at)
+        stand = log.current_events()
+        if until is not None:
+            stand = current_events([event for event in log.events() if event.time < until])
+        gold_by_subject = gold_grades(log)
+        name = log.name
+    if gold is not None:
+        gold_by_subject |= {(topic, document): grade for topic, document, grade in _rows(gold)}
+    decided = decide(stand, policy, settings, gold_by_subject)
+    counted = preferences_of if decided.strengths else labels_of
+    if not len(decided):
+        raise DataError(f"{name}: no label stands that counts by {policy} (aspect {aspect}, from {', '.join(sources)})")
+    return AggregationResult(name, decided, counted(stand, aspect, tuple(sources)))
+
+
+def _rows(judgments: str) -> list[tuple[str, str, float]]:
+    """Topic, document and grade of each judgment of a file."""
+    grades = as_qrels(judgments_of(judgments)).to_dict()
+    return [(topic, document, grade) for topic, own in grades.items() for document, grade in own.items()]
+
+
+def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncertainty]:
+    """The qrels of a log by a policy (default: majority), or of a version (LOG@NAME), and their uncertainty."""
+    from cranfield.judging.aggregation import doubt_of, doubt_of_version
+    from cranfield.judging.versions import gold_grades
+
+    word = named(location) or Named(location)
+    where, version = word.log, word.version or ""
+    if version and policy is not None:
+        raise ConventionError(f"version {version!r} has a policy of its own; leave --policy out, or name the log alone")
+    with _opened(where, new=False) as log:
+        if version:
+            decided, doubt = doubt_of_version(log, version)
+        else:
+            stand = log.current_events()
+            decided = decide(stand, policy or "majority", PolicySettings(), gold_grades(log))
+            if not len(decided):
+                raise DataError(f"{log.name}: no label of a person stands")
+            doubt = doubt_of(stand, decided)
+        return Qrels(decided.grades, f"{log.name}@{version}" if version else log.name), doubt
+
+
+def freeze(location: str, name: str, policy: str, *, note: str = "", **settings: Any) -> tuple[Version, list[str]]:
+    """Freeze the current qrels under a name; return the version and notes."""
+    from cranfield.judging.versions import freeze
+
+    if "sources" in settings:
+        settings["sources"] = tuple(settings["sources"])
+    with _opened(location, new=False) as log:
+        version, decided = freeze(log, name, policy, PolicySettings(**settings), note)
+        return version, decided.notes()
+
+
+def versions(location: str) -> Versions:
+    """The frozen versions of a log."""
+    from cranfield.judging.versions import Versions, all_versions
+
+    with _opened(location, new=False) as log:
+        return Versions(log.name, all_versions(log))
+
+
+def verify(location: str) -> Versions:
+    """Read the whole log, check its records against their hashes, and compute every version again."""
+    from cranfield.judging.versions import Versions, all_versions, thaw
+
+    wrong = {}
+    with _opened(location, new=False) as log:
+        log.verify()
+        rows = all_versions(log)
+        for version in rows:
+            try:
+                thaw(log, version.name)
+            except DataError as error:
+                wrong[version.name] = str(error)
+        return Versions(log.name, rows, wrong)
+
+
+def diff(
+    location: str,
+    a: str,
+    b: str | None = None,
+    *,
+    runs: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    policy: str = "latest",
+) -> VersionChanges:
+    """The changes from one version to another, or to the current labels; with runs, also of scores and verdicts."""
+    from cranfield.judging.versions import gold_grades, thaw, version_changes, with_scores
+
+    with _opened(location, new=False) as log:
+        one = thaw(log, a)
+        other = decide(log.current_events(), policy, gold=gold_grades(log)) if b is None else thaw(log, b)
+    say(one.notes() + other.notes())
+    changes = version_changes(a, one.grades, b or f"now ({policy})", other.grades)
+    if not runs:
+        return changes
+    names = list(measures) or list(DEFAULT_MEASURES)
+    return with_scores(changes, one.grades, other.grades, Inputs(runs=runs).open_runs(), names)
+
+
+def agree(
+    sources: Sequence[str],
+    *,
+    runs: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    disagreements: str | None = None,
+    aspect: str = RELEVANCE,
+    whose: Sequence[str] = PEOPLE,
+    round: str = "",
+    **how: Any,
+) -> Agreements:
+    """Inter-annotator agreement of a log, of one of its rounds, or of several qrels files."""
+    from cranfield.judging import agreement
+
+    name, events, more = _opinions(sources, aspect, whose, round)
+    agreements = agreement.agreements(name, events, **more, **how)
+    if not any(one.defined for one in (*agreements.coefficients, *agreements.parts.values())):
+        problem = f"expected two people who labelled the same documents, found {agreements.coefficients[0].reason}"
+        raise DataError(f"{name}: no agreement to speak of: {problem}")
+    if disagreements is not None:
+        write_bytes(disagreements, pool_lines(agreement.disagreements(events)))
+    if not runs:
+        return agreements
+    opened = Inputs(runs=runs).open_runs()
+    return replace(agreements, rankings=agreement.rankings(events, opened, list(measures) or [RANKED_BY]))
+
+
+def _opinions(
+    sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
+) -> tuple[str, list[Event], dict[str, Any]]:
+    """The labels of a log, or of qrels that stand for one person each, with repeats and gold answers."""
+    from cranfield.judging.versions import labels_at_version
+
+    refuse_second_stdin(*sources)
+    if len(sources) > 1:
+        log_names = {word: named(word) for word in sources}
+        logs = {word: _opinions_in_log(one, word, aspect, whose) for word, one in log_names.items() if one is not None}
+        read = {**logs, **read_files([word for word in sources if word not in logs])}
+        events = [event for word in sources for event in read[word]]
+        names = {event.assessor for event in events}
+        if len(names) < len(sources):
+            raise DataError(f"two of {', '.join(sources)} would have the same name; rename one")
+        return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
+    word = named(sources[0]) or Named(sources[0])
+    with _opened(word.log, new=False) as log:
+        stand = log.current_events() if word.version is None else labels_at_version(log, word.version)
+        answers = gold_answers(log, round)
+        name = log.name if word.version is None else f"{log.name}@{word.version}"
+    if round:
+        stand = {key: event for key, event in stand.items() if event.round == round}
+        name = f"{name}, round {round}"
+    labels = labels_of(stand, aspect, whose)
+    again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
+    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
+    return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
+
+
+def _opinions_in_log(log: Named, word: str, aspect: str, whose: Sequence[str]) -> list[Event]:
+    """The current labels of a log; the qrels of a version (LOG@NAME) count as labels of one person of that name."""
+    if log.version is None:
+        with _opened(log.log, new=False) as opened:
+            labels = labels_of(opened.current_events(), aspect, whose)
+        if not labels:
+            raise DataError(f"{masked(word)}: no label stands that counts (aspect {aspect}, from {', '.join(whose)})")
+        return labels
+    return [
+        Event(topic=topic, document=document, grade=grade, assessor=word, source="import", time="0001-01-01")
+        for topic, document, grade in _rows(word)
+    ]

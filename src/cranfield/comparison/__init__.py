@@ -1,0 +1,1 @@
+"""Which run is better, by how much, and how sure that is: compare, leaderboard, gate, design, stability, correlate, reproduce."""

@@ -1,0 +1,304 @@
+"""Label noise: the effect of wrong labels on a difference. Documents with several labels get random grades, many times.
+
+A run is read once and joined with the judgments for each redraw, by row numbers; all pairs and measures share the same
+redraws. Documents with one label keep it, because its error is unknown. The same topics count in every redraw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import refuse_below
+from cranfield.base.results import Lines, Table, plain
+from cranfield.comparison.score_tables import no_mean
+from cranfield.evaluation.hits import join
+from cranfield.evaluation.measures.definition import needs_of
+from cranfield.stats.bootstrap import RedrawnMean, redrawn_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cranfield.base.conventions import Conventions
+    from cranfield.base.kernels import HitRows
+    from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.results import Layout, Part
+    from cranfield.base.run import Run
+    from cranfield.comparison.evidence import ComparisonEvidence
+    from cranfield.evaluation.evaluate import Evaluator
+    from cranfield.evaluation.hits import Judgments
+    from cranfield.evaluation.measures import Measure
+    from cranfield.evaluation.scores import Scores
+
+    Progress = Callable[[int, int | None], None]
+
+DRAWS = 200
+NEAR = 1e-9  # probabilities this close count as equal
+OF_VOTES = "the shares of votes"
+SHARED_ERRORS = (
+    "errors that assessors share are not covered: if documents are hard for everybody, this interval is too narrow"
+)
+BEYOND_GRADES = ("labels", "preferences", "probabilities", "baseline")  # data that are not redrawn
+
+
+@dataclass(frozen=True, eq=False)
+class LabelUncertainty:
+    """The probability of each grade, for the documents that several people labelled."""
+
+    subjects: list[tuple[str, str]]  # topic and document
+    grades: Floats
+    chance: Floats  # subjects × grades, rows adding up to 1
+    documents: int  # number of documents with a grade
+    chances: str = "the chances given"  # the source of the probabilities
+    policy: str = ""  # the policy that decided the grades
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, chances: LabelUncertainty | Mapping[str, Mapping[str, Mapping[float, float]]], documents: int
+    ) -> LabelUncertainty:
+        """From `{topic: {document: {grade: probability}}}`; the probabilities of a document add up to 1."""
+        if isinstance(chances, LabelUncertainty):
+            return chances
+        subjects = [(topic, document) for topic, inner in chances.items() for document in inner]
+        grades = sorted({float(grade) for topic, document in subjects for grade in chances[topic][document]})
+        rows = np.array([[chances[t][d].get(grade, 0.0) for grade in grades] for t, d in subjects], np.float64)
+        rows = rows.reshape(len(subjects), len(grades))
+        wrong = np.flatnonzero((rows < 0).any(axis=1) | ~(np.abs(rows.sum(axis=1) - 1) < 1e-6))
+        if len(wrong):
+            topic, document = subjects[int(wrong[0])]
+            by_grade = dict(chances[topic][document])
+            raise DataError(
+                f"label noise: expected chances that add up to 1, found {by_grade} for {document!r} of {topic!r}"
+            )
+        return cls(subjects, np.array(grades), rows, documents)
+
+    def likeliest(self, standing: Floats) -> Floats:
+        """The most likely grade of each subject; among equals the present grade, else the lowest."""
+        best = self.chance >= self.chance.max(axis=1, keepdims=True) - NEAR
+        lowest = self.grades[best.argmax(axis=1)]
+        stands = (best & (self.grades == standing[:, None])).any(axis=1)
+        return np.asarray(np.where(stands, standing, lowest), np.float64)
+
+    @cached_property
+    def _bounds(self) -> Floats:
+        return np.asarray(np.cumsum(self.chance, axis=1)[:, :-1], np.float64)
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """A random grade for each subject."""
+        place = (rng.random((len(self.subjects), 1)) >= self._bounds).sum(axis=1)
+        return np.asarray(self.grades[place], np.float64)
+
+
+class NoisyPair(NamedTuple):
+    """A pair of the comparison, and its difference under redrawn labels."""
+
+    measure: str
+    one: str
+    other: str
+    result: RedrawnMean
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """The effect of redrawn labels on every difference."""
+
+    pairs: list[NoisyPair]
+    policy: str
+    chances: str
+    redrawn: int  # documents with several labels
+    unsure: int  # those of them that may have another grade
+    documents: int
+    draws: int
+    seed: int
+    level: float
+    remarks: list[str]
+
+    def sentences(self) -> list[str]:
+        """Sentences about what was redrawn, and how to read the table."""
+        several = "document has" if self.redrawn == 1 else "documents have"
+        what = f"{self.redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn"
+        agreed = "" if self.unsure else "; all labels agree, so nothing changes"
+        return [
+            f"{what}, {self.draws} times, by {self.chances}{agreed}",
+            "corrected: wrong labels pull differences towards 0; this column undoes that by the step from the most "
+            "likely labels to redrawn ones; topics, assessors: their shares of the variance",
+            *self.left_out(),
+        ]
+
+    def left_out(self) -> list[str]:
+        """The label errors that the interval does not cover."""
+        single = self.documents - self.redrawn
+        alone = f"{single:,} documents have one label or a decision: errors in these are not covered"
+        return [SHARED_ERRORS, *[alone] * bool(single)]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        """The table with one row per pair, and the sentences."""
+        percent = f"{self.level * 100:g}%"
+        head = [
+            "labels",
+            "run A",
+            "run B",
+            "present labels",
+            "redrawn",
+            "corrected",
+            f"{percent} low",
+            f"{percent} high",
+        ]
+        rows = []
+        for measure, one, other, result in self.pairs:
+            values = (result.difference, result.redrawn, result.corrected, result.low, result.high)
+            numbers = [how.number(value, signed=True) for value in values]
+            share = result.share_of_labels
+            parts = [how.undefined if share != share else f"{part:.0%}" for part in (1 - share, share)]
+            rows.append([measure, one, other, *numbers, *parts])
+        yield Table([*head, "topics", "assessors"], rows, names=3)
+        yield Lines(self.sentences())
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        """The result for JSON."""
+        facts = ("policy", "chances", "redrawn", "unsure", "documents", "draws", "seed", "level")
+        pairs = []
+        for measure, one, other, result in self.pairs:
+            share = result.share_of_labels
+            shares = {"share_of_topics": 1 - share, "share_of_assessors": share}
+            row = {"measure": measure, "one": one, "other": other, **vars(result), **shares}
+            row["from_topics"], row["topics"] = row.pop("from_units"), row.pop("units")
+            pairs.append({name: plain(value, how.digits) for name, value in row.items()})
+        return {**{name: getattr(self, name) for name in facts}, "left_out": self.left_out(), "pairs": pairs}
+
+
+def label_noise(
+    evidence: ComparisonEvidence, chances: Any, draws: int = DRAWS, progress: Progress | None = None
+) -> LabelNoise:
+    """Redraw the labels and score the runs of a comparison under each redraw."""
+    refuse_below(2, label_draws=draws)
+    scores = evidence.scores
+    if evidence.groups:
+        raise ConventionError("label noise: groups of runs differ by seeds as well; compare single runs")
+    if scores._origin is None:
+        raise ConventionError("label noise: scores of a table have no labels; give the judgments and the runs")
+    evaluator, sources = scores._origin
+    for name, measure in scores.measures.items():
+        beyond = needs_of(measure) & set(BEYOND_GRADES)
+        if beyond:
+            raise ConventionError(
+                f"label noise: {name} goes by {', '.join(sorted(beyond))}, and only grades are redrawn"
+            )
+    lacking = next((run for run in scores.runs if run not in sources), None)
+    if lacking is not None:
+        raise ConventionError(
+            f"label noise: runs are read again, but {lacking} cannot be; give a file instead of a stream"
+        )
+    doubt = LabelUncertainty.of(chances, len(evaluator.qrels))
+    likeliest, redrawn = _scored_again(scores, Relabelling(evaluator, doubt), draws, evidence.seed, progress)
+    return LabelNoise(
+        pairs=_pairs(evidence, likeliest, redrawn),
+        policy=doubt.policy,
+        chances=doubt.chances,
+        redrawn=len(doubt.subjects),
+        unsure=int((doubt.chance.max(axis=1, initial=0.0) < 1 - NEAR).sum()),
+        documents=doubt.documents,
+        draws=draws,
+        seed=evidence.seed,
+        level=evidence.level,
+        remarks=list(doubt.notes),
+    )
+
+
+def _scored_again(
+    scores: Scores, labels: Relabelling, draws: int, seed: int, progress: Progress | None
+) -> tuple[Floats, Floats]:
+    """Runs × measures × topics by the most likely labels, and the same for each redraw."""
+    evaluator, sources = scores._origin or (None, {})
+    assert evaluator is not None
+    runs = [evaluator.open(source)[place] for source, place in map(sources.__getitem__, scores.runs)]
+    matched_runs = [_MatchedRun(evaluator, run, list(scores.measures.values())) for run in runs]
+    place = {topic: t for t, topic in enumerate(evaluator.qrels.topics)}
+    topics = [place[topic] for topic in scores.topics]
+    rng = np.random.default_rng(seed)
+    redrawn = np.empty((draws, *scores.values.shape))
+    for b in range(draws):
+        judgments = labels.redraw(rng)
+        redrawn[b] = [run.values(judgments)[:, topics] for run in matched_runs]
+        if progress is not None:
+            progress(b + 1, draws)
+    likeliest = labels.likeliest()
+    return np.stack([run.values(likeliest)[:, topics] for run in matched_runs]), redrawn
+
+
+def _pairs(evidence: ComparisonEvidence, likeliest: Floats, redrawn: Floats) -> list[NoisyPair]:
+    """The result for each pair that has a mean over topics; topics without a value stay without one."""
+    scores = evidence.scores
+    runs, measures = list(scores.runs), list(scores.measures)
+    answer = []
+    for pair in evidence.pairs:
+        one, other, m = runs.index(pair.one), runs.index(pair.other), measures.index(pair.measure)
+        difference = scores.values[other, m] - scores.values[one, m]
+        topics = ~np.isnan(difference)
+        if no_mean(scores, pair.measure) or not topics.any():
+            continue
+        standing = difference[topics]
+        about, redraws = ((each[..., other, m, :] - each[..., one, m, :])[..., topics] for each in (likeliest, redrawn))
+        about, redraws = (np.where(np.isnan(each), standing, each) for each in (about, redraws))
+        result = redrawn_mean(standing, redraws, evidence.level, about)
+        answer.append(NoisyPair(pair.measure, pair.one, pair.other, result))
+    return answer
+
+
+class Relabelling:
+    """The judgments of an evaluator with other grades for the uncertain documents."""
+
+    def __init__(self, evaluator: Evaluator, doubt: LabelUncertainty) -> None:
+        self.doubt, self.judgments = doubt, evaluator.judgments
+        self.rows = _rows(evaluator, doubt)
+
+    def likeliest(self) -> Judgments:
+        """The judgments with the most likely grades."""
+        return self.graded(self.doubt.likeliest(self.judgments.of_row[self.rows]))
+
+    def redraw(self, rng: np.random.Generator) -> Judgments:
+        """The judgments with random grades."""
+        return self.graded(self.doubt.draw(rng))
+
+    def graded(self, grades: Floats) -> Judgments:
+        """The judgments with these grades for the uncertain documents."""
+        of_row = self.judgments.of_row.copy()
+        of_row[self.rows] = grades
+        return replace(self.judgments, of_row=of_row, grade=of_row[self.judgments.row])
+
+
+def _rows(evaluator: Evaluator, doubt: LabelUncertainty) -> Ints:
+    """The row of the qrels of each subject."""
+    qrels = evaluator.qrels
+    names, documents = qrels.topics, qrels.documents.text()
+    place = {
+        (names[topic], document): row
+        for row, (topic, document) in enumerate(zip(qrels.topic.tolist(), documents, strict=True))
+    }
+    unknown = next((subject for subject in doubt.subjects if subject not in place), None)
+    if unknown is not None:
+        raise DataError(f"label noise: document {unknown[1]!r} of topic {unknown[0]!r} is not judged in {qrels.name}")
+    return np.array([place[subject] for subject in doubt.subjects], np.int32)
+
+
+class _MatchedRun:
+    """A run that is matched with the judged documents once, for all grades."""
+
+    def __init__(self, evaluator: Evaluator, run: Run, measures: list[Measure]) -> None:
+        self.evaluator, self.run, self.measures = evaluator, run, measures
+        self.matches: dict[Conventions, HitRows] = {}
+        for measure in measures:
+            own = evaluator.conventions_for(measure)
+            if own not in self.matches:
+                self.matches[own] = run.hits(evaluator.qrels.index, own.order, evaluator.threads)
+
+    def values(self, judgments: Judgments) -> Floats:
+        """Measures × topics under these judgments."""
+        hits = {own: join(match, judgments.under(own.negative), own, self.run) for own, match in self.matches.items()}
+        hits_of_measures = [hits[self.evaluator.conventions_for(each)] for each in self.measures]
+        return np.stack([self.evaluator.values_of(*each) for each in zip(self.measures, hits_of_measures, strict=True)])

@@ -1,0 +1,1 @@
+"""Run × Qrels → Scores: hits, measures, evaluate, explain, bounds, curves, sanity checks."""

@@ -1,0 +1,196 @@
+"""Measures for incomplete judgments, where many documents were never judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.base.parameters import Choice, Depth, Whole
+from cranfield.evaluation.hits import ratio, returned_documents
+from cranfield.evaluation.measures.definition import Binary, Measure, traced
+
+if TYPE_CHECKING:
+    from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.evaluation.hits import Hits
+
+EPSILON = 1e-5  # Yilmaz & Aslam's smoothing, as in trec_eval
+
+
+class _Coverage(Measure):
+    """Measures of how many of the first documents are judged; they do not measure quality."""
+
+    family = "incomplete judgments"
+    ideal_is_best = False
+    monotone = False
+
+
+class Bpref(Binary):
+    """Binary preference: how seldom a judged nonrelevant document stands above a relevant one.
+
+    Unjudged documents are passed over, so it changes little when judgments are incomplete.
+
+    Use it where judgments are thin and a new system returns documents nobody looked at; not where judgments are
+    complete, since it ignores how far down the documents stand.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 4, "x": 3, "b": 2, "c": 1}}
+    >>> evaluate({"q": {"a": 1, "b": 0, "c": 1, "d": 0}}, run, "Bpref").mean()
+    0.75
+    """
+
+    family = "incomplete judgments"
+    formula = "1/R · Σ over relevant documents found of (1 − min(n, R) / min(N, R)), n of N judged nonrelevant above"
+    reference = "Buckley & Voorhees (2004), Retrieval evaluation with incomplete information, SIGIR"
+    peers = {"trec_eval": ("bpref", "gm_bpref = gmean(Bpref)"), "ir_measures": ("BPref",), "ranx": ("bpref",)}
+    at = None
+    normalised = True
+
+    def score(self, hits: Hits) -> Floats:
+        found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
+        relevant = hits.n_relevant(self.rel)
+        bound = np.minimum(hits.judgments.nonrelevant(self.rel), relevant)[found.topic]
+        above = np.minimum(found.above(wrong), relevant[found.topic])
+        return ratio(found.sum(1 - ratio(above, bound)), relevant)
+
+    def expected(self, hits: Hits) -> Floats:
+        """The mean over the orders of ties: none to all nonrelevant documents of the tie stand above, equally likely."""
+        found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
+        relevant = hits.n_relevant(self.rel)
+        bound = np.minimum(hits.judgments.nonrelevant(self.rel), relevant)[found.topic]
+        before = found.above(wrong, found.tied_from)
+        tied, most = found.above(wrong, found.tied_to + 1) - before, relevant[found.topic]
+        above = (_sum_of_least(before + tied + 1, most) - _sum_of_least(before, most)) / (tied + 1.0)
+        return ratio(found.sum(1 - ratio(above, bound)), relevant)
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """How many judged nonrelevant documents stand above each relevant one."""
+        return traced(hits.grade >= self.rel, {"nonrelevant above": hits.above(hits.nonrelevant(self.rel))})
+
+    def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
+        """The sum and its two bounds."""
+        relevant, others = hits.n_relevant(self.rel), hits.judgments.nonrelevant(self.rel)
+        template = "Σ over relevant documents found of (1 − min(n, {R}) / {min(N, R)}) / {R}"
+        return template, {"R": relevant, "min(N, R)": np.minimum(others, relevant)}
+
+
+def _sum_of_least(end: Ints, most: Ints) -> Floats:
+    """The sum of min(n, most) over n from 0 up to, and without, `end`."""
+    n = np.minimum(end, most + 1).astype(np.float64)
+    return n * (n - 1) / 2 + (end - n) * most
+
+
+class infAP(Binary):
+    """Inferred average precision: AP estimated from a random sample of the pool. Negative grades are pooled, not judged.
+
+    Use it where a random part of the pool was judged and the rest is marked as pooled; not on ordinary qrels, where it
+    equals AP or guesses.
+
+    >>> from cranfield import evaluate
+    >>> run = {"q": {"a": 4, "b": 3, "c": 2}}
+    >>> round(evaluate({"q": {"a": 1, "b": -1, "c": 1}}, run, "infAP").mean(), 4)
+    1.0
+    """
+
+    family = "incomplete judgments"
+    formula = (
+        "1/R · Σ over relevant documents at r of 1/r + pooled above / r · (relevant above + ε) / (judged above + 2ε)"
+    )
+    reference = "Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments, CIKM"
+    peers = {"trec_eval": ("infAP",), "ir_measures": ("InfAP",)}
+    at = None
+    monotone = False
+
+    def score(self, hits: Hits) -> Floats:
+        found = hits.relevant(self.rel)
+        return ratio(found.sum(self._precision(found, found.nth - 1, hits)), hits.n_relevant(self.rel))
+
+    def _precision(self, found: Hits, relevant: Floats | Ints, hits: Hits) -> Floats:
+        """The expected precision at each document, given the number of relevant documents above it."""
+        share = (relevant + EPSILON) / (relevant + found.above(hits.nonrelevant(self.rel)) + 2 * EPSILON)
+        return np.asarray(1 / found.rank + found.above(hits) / found.rank * share, np.float64)
+
+    def trace(self, hits: Hits) -> dict[str, Floats]:
+        """The pooled documents above each relevant document, and the expected precision."""
+        relevant = hits.grade >= self.rel
+        precision = self._precision(hits, hits.running_sum(relevant) - 1, hits)
+        return traced(relevant, {"pooled above": hits.nth - 1, "expected precision": precision})
+
+
+class Judged(_Coverage):
+    """Judged at k: the share of the documents at the first k ranks that were judged. A low value means guesswork.
+
+    A list of fewer than k documents is divided by its length, as ir_measures and the TREC-COVID leaderboards do;
+    `divide=k` always divides by k.
+
+    Use it beside every score of a system that was not pooled; not as a score: it rewards resembling the pooled systems.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 0}}, {"q": {"a": 3, "b": 2}}, "Judged@2").mean()
+    0.5
+    """
+
+    formula = "judged documents at ranks 1…k / documents at ranks 1…k"
+    reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
+    divide = Choice("returned", "what the number of judged documents is divided by", "k")
+    rewrites = {"divide=k": ("/ documents at ranks 1…k", "/ k")}
+    k = Depth()
+
+    def score(self, hits: Hits) -> Floats:
+        top = hits.top(self.k)
+        return ratio(top.judged().count(), self.k if self.divide == "k" and self.k else top.retrieved)
+
+
+class Unjudged(_Coverage):
+    """Unjudged at k: the share of the first k ranks that hold a document nobody has judged. High values are a warning.
+
+    It divides by k even where fewer documents were returned, as if judged ones filled the list.
+
+    Use it to see how much of a result is guesswork; not as a score.
+
+    >>> from cranfield import evaluate
+    >>> evaluate({"q": {"a": 0}}, {"q": {"a": 3, "b": 2}}, "Unjudged@2").mean()
+    0.5
+    """
+
+    formula = "unjudged documents at ranks 1…k / k"
+    reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
+    peers = {"trec_eval": ("unj_{k}",)}
+    k = Whole(..., "how many ranks are looked at")
+
+    def score(self, hits: Hits) -> Floats:
+        top = hits.top(self.k)
+        return (top.retrieved - top.judged().count()) / self.k
+
+
+class Hole(_Coverage):
+    """Hole at k: the share of the first k ranks that hold a document judged for no topic at all.
+
+    Unjudged asks whether a document was judged for this topic, Hole whether anybody ever looked at it: a document
+    judged for another topic is not a hole. It divides by k even where fewer documents were returned, as BEIR does.
+
+    Use it to see whether a new kind of system brings documents that the pool never knew, and its score is a lower bound
+    (000 warns that calling unjudged documents nonrelevant is safe only with a large pool); not as a measure of quality.
+
+    >>> from cranfield import evaluate
+    >>> qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    >>> evaluate(qrels, {"q1": {"a": 3, "b": 2, "c": 1}}, "Hole@3 Unjudged@3", missing="skip").means()
+    {'Hole@3': 0.3333333333333333, 'Unjudged@3': 0.6666666666666666}
+    """
+
+    formula = "documents at ranks 1…k that are judged for no topic / k"
+    reference = "Thakur, Reimers, Rücklé, Srivastava & Gurevych (2021), BEIR, NeurIPS Datasets and Benchmarks"
+    peers = {"beir": ("Hole",)}
+    k = Whole(..., "how many ranks are looked at")
+
+    def score(self, hits: Hits) -> Floats:
+        top = hits.top(self.k)
+        if not (top.retrieved > top.count()).any():
+            return np.zeros(hits.size)
+        judged = hits.judgments.once("documents", lambda: set(hits.judgments.qrels.documents.text()))
+        holes = [
+            topic
+            for topic, rank, document in zip(*returned_documents(hits), strict=True)
+            if rank <= self.k and document not in judged
+        ]
+        return np.bincount(np.array(holes, np.int64), minlength=hits.size) / self.k

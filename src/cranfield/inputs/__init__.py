@@ -1,0 +1,1 @@
+"""The inputs of commands and pages: run files, judgments, logs, topics and texts."""

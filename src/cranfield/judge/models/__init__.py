@@ -1,1 +1,0 @@
-"""Models that label: asked, written down before and after, and never taken for people."""

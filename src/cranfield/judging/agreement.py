@@ -1,0 +1,444 @@
+"""Inter-annotator agreement about documents: the coefficients of `stats.agreement` on a log or on several qrels.
+
+Every coefficient comes with its base rates: if two people call nearly everything irrelevant, kappa is low however often
+they agree. Intervals are over topics, as documents of a topic are not independent; they are over documents only if
+there is a single topic.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.evaluation.evaluate import evaluate
+from cranfield.formats.pool_files import PoolItem
+from cranfield.judging.policies import as_labels, contradicting, grades_of
+from cranfield.stats import agreement as stats
+from cranfield.stats.agreement import Agreement, coefficient
+from cranfield.stats.correlation import correlation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cranfield.base.run import Run
+    from cranfield.judging.assignments import GoldAnswer
+    from cranfield.judging.event import Event
+    from cranfield.stats.ratings import Labels
+
+MAIN = "krippendorff(metric=ordinal)"
+NEAR = 1e-9
+TOPICS, DOCUMENTS = "topics", "documents"  # what intervals may be over
+VIEWS = ("topic", "pair", "assessor", "self")
+SPANS = 10  # at most, of one person's labels
+LEAST_IN_SPAN = 10  # labels that somebody else gave too
+
+
+@dataclass(frozen=True)
+class AssessorAgreement:
+    """How well one assessor agrees with the others, and whether that changed over time."""
+
+    assessor: str
+    labels: int
+    shared: int  # documents that somebody else labelled too
+    agree: float  # the share of the others' labels of them that are the same
+    first: float  # the same for the first half of their labels, by time
+    second: float
+    mean: float  # grade
+    others: float  # the others' mean grade of the same documents
+    seconds: float | None
+    seconds_first: float | None
+    seconds_second: float | None
+    gold: int = 0
+    gold_right: int = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """Successive labels of one assessor, and their agreement with the others."""
+
+    until: int  # how many of their shared labels that is, from the first
+    agree: float
+    pairs: int  # of one label of theirs and one of somebody else
+    time: str  # of the last label
+
+
+@dataclass(frozen=True)
+class AssessorRanking:
+    """The correlation of the runs' order by one person's labels with the order by all current labels."""
+
+    assessor: str
+    measure: str
+    tau: float
+    documents: int
+
+
+@dataclass(frozen=True, repr=False)
+class Agreements(Answer):
+    """The result of `judge agree`: inter-annotator agreement."""
+
+    name: str
+    labels: Labels
+    coefficients: list[Agreement]
+    by_grade: Mapping[Any, Agreement]
+    people: list[AssessorAgreement]
+    view: str = ""
+    parts: Mapping[Any, Agreement] = field(default_factory=dict)
+    rankings: list[AssessorRanking] = field(default_factory=list)
+    contradictions: int = 0
+    cannot: int = 0  # documents that somebody could not judge
+    unsure: int = 0
+    drift: Mapping[str, list[Span]] = field(default_factory=dict)
+
+    @property
+    def items(self) -> int:
+        """The number of documents with two labels or more."""
+        return int((np.bincount(self.labels.item, minlength=len(self.labels.items)) > 1).sum())
+
+    @property
+    def unit(self) -> str:
+        """The unit of the intervals, topics or documents; empty without intervals."""
+        units = [TOPICS if one.clusters else DOCUMENTS for one in self.coefficients if not math.isnan(one.low)]
+        return units[0] if units else ""
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield self._verdict(how)
+        rows = []
+        for rater, counts in zip(self.labels.raters, stats.base_rates(self.labels), strict=True):
+            shares = (f"{count / max(counts.sum(), 1):.0%}" for count in counts)
+            rows.append([str(rater) or how.undefined, f"{counts.sum():,}", *shares])
+        grades = [f"grade {_short(grade)}" for grade in self.labels.scale.names]
+        yield Table(["assessor", "labels", *grades], rows[: None if how.every else 12])
+        defined = [one for one in self.coefficients if one.defined]
+        if defined:
+            yield Table(
+                ["coefficient", "value", f"{defined[0].level:.0%} low", "high", "observed", "by chance"],
+                [[one.coefficient, *map(how.number, (one.value, one.low, one.high, *_shares(one)))] for one in defined],
+            )
+        yield from self._matrix(how)
+        yield from self._views(how)
+
+    def _verdict(self, how: Layout) -> str:
+        people, items = len(self.labels.raters), self.items
+        by_name = {one.coefficient: one for one in self.coefficients}
+        main = by_name.get(str(coefficient(MAIN)), self.coefficients[0])
+        who = f"{people} {'person' if people == 1 else 'people'}"
+        if not main.defined:
+            reason = f"no {main.coefficient}: {main.reason}"
+            return f"{self.name}: {who}, {items:,} documents with two labels or more; {reason}"
+        raw = by_name.get("raw")
+        same = "" if raw is None or not raw.defined else f"; {raw.value:.1%} of pairs of labels are the same"
+        interval = "" if math.isnan(main.low) else f" [{main.low:.3f}, {main.high:.3f}]"
+        of_topics = f" of {main.clusters:,} topics" if main.clusters else ""
+        about = f"{who} on {items:,} documents{of_topics} with two labels or more"
+        return f"{self.name}: {about}: {main.coefficient} {main.value:.3f}{interval}{same}"
+
+    def _matrix(self, how: Layout) -> Iterator[Part]:
+        names = [_short(grade) for grade in self.labels.scale.names]
+        if self.by_grade and any(one.defined for one in self.by_grade.values()):
+            cells = [how.number(one.value) if one.defined else how.undefined for one in self.by_grade.values()]
+            yield Table(["grade", *names], [["agreement", *cells]])
+        if len(self.labels.raters) == 2 and self.items:
+            one, other = self.labels.raters
+            rows = [
+                [f"{one} {name}", *(f"{count:,}" for count in row)]
+                for name, row in zip(names, stats.confusion(self.labels).tolist(), strict=True)
+            ]
+            yield Table(["", *(f"{other} {name}" for name in names)], rows)
+        elif self.items:
+            rows = [
+                [f"and {name}", *("" if j < i else f"{count:,}" for j, count in enumerate(row))]
+                for i, (name, row) in enumerate(zip(names, stats.coincidences(self.labels).tolist(), strict=True))
+            ]
+            yield Table(["pairs of labels", *names], rows)
+
+    def _views(self, how: Layout) -> Iterator[Part]:
+        if self.parts:
+            rows = [
+                [_named(name), *map(how.number, (one.value, one.low, one.high)), f"{one.items:,}", one.reason]
+                for name, one in self.parts.items()
+            ]
+            used = next(iter(self.parts.values())).coefficient
+            yield Table([self.view, used, "low", "high", "documents", "why"], rows)
+        if self.rankings:
+            rows = [[one.assessor, one.measure, how.number(one.tau), f"{one.documents:,}"] for one in self.rankings]
+            yield Table(["labels of", "measure", "tau with what stands", "documents"], rows)
+        several = [each for each in self.people if each.shared]
+        if several and (how.every or self.view == "assessor"):
+            head = ["assessor", "shared", "as others", "first half", "second", "mean", "others' mean", "seconds"]
+            head.append("gold right")
+            yield Table(head, [_row(each, how) for each in several])
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        names = [str(rater) for rater in self.labels.raters]
+        return {
+            "name": self.name,
+            "documents": len(self.labels.items),
+            "documents_with_two_labels": self.items,
+            "labels": len(self.labels),
+            "missing": self.labels.missing,
+            "intervals_over": self.unit,
+            "contradictions": self.contradictions,
+            "cannot_judge": self.cannot,
+            "unsure": self.unsure,
+            "scale": list(self.labels.scale.names),
+            "base_rates": dict(zip(names, stats.base_rates(self.labels).tolist(), strict=True)),
+            "coefficients": [_plain(one) for one in self.coefficients],
+            "by_grade": {_short(grade): _plain(one) for grade, one in self.by_grade.items()},
+            "confusion": stats.confusion(self.labels).tolist() if len(names) == 2 else None,
+            "coincidences": stats.coincidences(self.labels).tolist(),
+            "by": {self.view: {_named(name): _plain(one) for name, one in self.parts.items()}} if self.view else {},
+            "people": [vars(each) for each in self.people],
+            "drift": {name: [vars(span) for span in spans] for name, spans in self.drift.items()},
+            "rankings": [vars(each) for each in self.rankings],
+        }
+
+    def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
+        yield "coefficient", "value", "low", "high", "observed", "expected", "items", "reason"
+        for one in self.coefficients:
+            yield one.coefficient, one.value, one.low, one.high, one.observed, one.expected, one.items, one.reason
+
+    def notes(self, shell: bool = False) -> list[str]:
+        notes = []
+        if self.labels.missing:
+            cells = len(self.labels.raters) * len(self.labels.items)
+            missing = f"{self.labels.missing:,} of {cells:,} labels are missing"
+            notes.append(f"{missing}: not everybody labelled every document")
+        if self.contradictions:
+            note = contradicting(self.contradictions, "latest")
+            notes.append(note if self.rankings else note.partition(";")[0])
+        if self.cannot:
+            notes.append(f"{self.cannot:,} times somebody could not judge a document; that is no label")
+        absent = {one.reason: one.coefficient for one in self.coefficients if not one.defined}
+        notes += [f"no {name}: {why}" for why, name in absent.items()]
+        doubts = {_of_topics(doubt) for one in self.coefficients if one.defined for doubt in one.doubts}
+        return [*notes, *self._documents_alone(), *sorted(doubts)]
+
+    def _documents_alone(self) -> list[str]:
+        """A note on intervals that treat documents as independent."""
+        if self.unit == DOCUMENTS:
+            return ["one topic only: intervals are over its documents, as if these were independent"]
+        inside = sum(not one.clusters and not math.isnan(one.low) for one in self.parts.values())
+        if not inside:
+            return []
+        some = "1 interval is" if inside == 1 else f"{inside:,} intervals are"
+        return [f"by {self.view}, {some} of one topic only: over its documents, as if these were independent"]
+
+
+def _shares(one: Agreement) -> tuple[float, float]:
+    """Observed agreement and agreement by chance; empty for a coefficient that is made of disagreement."""
+    corrected = (one.observed - one.expected) / (1 - one.expected) if one.expected < 1 else math.nan
+    same = math.isnan(one.expected) or abs(corrected - one.value) < NEAR
+    return (one.observed, one.expected) if same else (math.nan, math.nan)
+
+
+def _short(grade: Any) -> str:
+    return f"{grade:g}" if isinstance(grade, (int, float)) else str(grade)
+
+
+def _named(name: Any) -> str:
+    return " and ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _row(each: AssessorAgreement, how: Layout) -> list[str]:
+    shares = map(how.number, (each.agree, each.first, each.second, each.mean, each.others))
+    seconds = how.undefined if each.seconds is None else f"{each.seconds:.1f}"
+    gold = f"{each.gold_right} of {each.gold}" if each.gold else how.undefined
+    return [each.assessor, f"{each.shared:,}", *shares, seconds, gold]
+
+
+def _plain(one: Agreement) -> dict[str, Any]:
+    values = {_of_topics(name): _value(value) for name, value in vars(one).items()}
+    return {**values, "doubts": list(map(_of_topics, one.doubts))}
+
+
+def _of_topics(text: str) -> str:
+    """Replace the word cluster, which statistics uses, by topic."""
+    return text.replace("cluster", "topic")
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return [_value(each) for each in value] if isinstance(value, tuple) else value
+
+
+def agreements(
+    name: str,
+    events: Sequence[Event],
+    *,
+    coefficients: Sequence[str] = (),
+    view: str = "",
+    repeats: Sequence[Event] = (),
+    gold: Sequence[GoldAnswer] = (),
+    cannot: int = 0,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Agreements:
+    """How far the people behind labels agree; `view` is by topic, pair of people, assessor, or of each with oneself.
+
+    Intervals leave out each topic in turn; within one topic they come from `resamples` of its documents by `seed`.
+    """
+    labels = as_labels(events)
+    if not len(labels):
+        raise DataError(f"{name}: there are no labels")
+    how: dict[str, Any] = {"cluster_of": _topics_of(labels), "resamples": resamples, "level": level}
+    many = [
+        stats.agreement(labels, one, rng=np.random.default_rng(seed), **how)
+        for one in coefficients or stats.all_forms()
+    ]
+    return Agreements(
+        name,
+        labels,
+        many,
+        stats.by_label(labels, resamples=0),
+        people_of(events, gold),
+        view,
+        _parts(labels, events, repeats, view, next(iter(coefficients), ""), how | {"rng": np.random.default_rng(seed)}),
+        contradictions=sum(len(grades) > 1 for grades in grades_of(events).values()),
+        cannot=cannot,
+        unsure=sum(not event.sure for event in events),
+        drift=drift_of(events),
+    )
+
+
+def _parts(
+    labels: Labels, events: Sequence[Event], repeats: Sequence[Event], view: str, name: str, how: dict[str, Any]
+) -> Mapping[Any, Agreement]:
+    """The agreement within each part of a view; each part uses its own coefficient unless one was given."""
+    if not view:
+        return {}
+    if view == "topic":
+        return stats.by_group(labels, how["cluster_of"], name or MAIN, **how)
+    if view == "pair":
+        return stats.by_pair(labels, name or "cohen", **how)
+    if view == "assessor":
+        return stats.against_the_rest(labels, name or "cohen", **how)
+    if view == "self":
+        again = {(event.assessor, event.topic, event.document) for event in repeats}
+        firsts = [event for event in events if (event.assessor, event.topic, event.document) in again]
+        twice = as_labels([*firsts, *repeats])
+        return stats.with_oneself(twice, name or MAIN, **how | {"cluster_of": _topics_of(twice)}) if firsts else {}
+    raise ConventionError(f"--view: expected {', '.join(VIEWS)}, found {view!r}")
+
+
+def _topics_of(labels: Labels) -> dict[Any, str]:
+    """The topic of each document."""
+    return {item: item[0] for item in labels.items}  # type: ignore[index]
+
+
+def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[AssessorAgreement]:
+    """Each assessor compared with the others: agreement, drift over time, speed, answers to gold."""
+    grades = _grades(events)
+    questions, right = Counter(each.assessor for each in gold), Counter(e.assessor for e in gold if e.grade == e.right)
+    people = []
+    for name, mine in _by_person(events):
+        others = [[grade for who, grade in grades[event.topic, event.document] if who != name] for event in mine]
+        half = len(mine) // 2
+        halves = mine[:half], mine[half:]
+        people.append(
+            AssessorAgreement(
+                name,
+                len(mine),
+                sum(map(bool, others)),
+                _same(mine, others),
+                _same(halves[0], others[:half]),
+                _same(halves[1], others[half:]),
+                _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them]),
+                _mean([statistics.fmean(them) for them in others if them]),
+                _median(mine),
+                _median(halves[0]),
+                _median(halves[1]),
+                questions[name],
+                right[name],
+            )
+        )
+    return people
+
+
+def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
+    """Each person's agreement with the others over time, in up to ten spans of as many labels; few labels show nothing."""
+    grades = _grades(events)
+    answer = {}
+    for name, mine in _by_person(events):
+        shared = [
+            (event, them)
+            for event in mine
+            if (them := [grade for who, grade in grades[event.topic, event.document] if who != name])
+        ]
+        count = min(SPANS, len(shared) // LEAST_IN_SPAN)
+        if count < 2:
+            continue
+        ends = [round(len(shared) * (i + 1) / count) for i in range(count)]
+        answer[name] = [_span(shared[start:end], end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    return answer
+
+
+def _span(shared: Sequence[tuple[Event, Sequence[float]]], until: int) -> Span:
+    mine, others = [event for event, _ in shared], [them for _, them in shared]
+    return Span(until, _same(mine, others), sum(map(len, others)), mine[-1].time)
+
+
+def _grades(events: Iterable[Event]) -> dict[tuple[str, str], list[tuple[str, float]]]:
+    """Who gave each document which grade."""
+    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for event in events:
+        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
+    return grades
+
+
+def _by_person(events: Iterable[Event]) -> list[tuple[str, list[Event]]]:
+    """Each person's labels in the order of their times."""
+    people: dict[str, list[Event]] = {}
+    for event in sorted(events, key=lambda event: (event.time, event.id)):
+        people.setdefault(event.assessor, []).append(event)
+    return sorted(people.items())
+
+
+def _same(mine: Sequence[Event], others: Sequence[Sequence[float]]) -> float:
+    return _mean([event.grade == grade for event, them in zip(mine, others, strict=True) for grade in them])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def _median(events: Sequence[Event]) -> float | None:
+    seconds = [event.seconds for event in events if event.seconds is not None]
+    return statistics.median(seconds) if seconds else None
+
+
+def disagreements(events: Sequence[Event]) -> list[PoolItem]:
+    """A pool for adjudication: documents with contradicting labels, the largest difference first, without names and
+    grades.
+    """
+    apart = [(max(grades) - min(grades), subject) for subject, grades in grades_of(events).items() if len(grades) > 1]
+    apart.sort(key=lambda each: (-each[0], each[1]))
+    return [PoolItem(topic, document, 1, (), place) for place, (_, (topic, document)) in enumerate(apart, 1)]
+
+
+def rankings(events: Sequence[Event], runs: list[Run], measures: list[str]) -> list[AssessorRanking]:
+    """Kendall's tau between the runs by each person's labels and the runs by everybody's latest labels."""
+    if len(runs) < 3:
+        raise DataError(f"tau of a ranking needs three runs or more, found {len(runs)}")
+    everybody: dict[str, dict[str, float]] = {}
+    own: dict[str, dict[str, dict[str, float]]] = {}
+    for event in events:
+        everybody.setdefault(event.topic, {})[event.document] = event.grade or 0.0
+        own.setdefault(event.assessor, {}).setdefault(event.topic, {})[event.document] = event.grade or 0.0
+    reference = evaluate(everybody, runs, measures)
+    answer = []
+    for assessor, grades in sorted(own.items()):
+        scores = evaluate(grades, runs, measures)
+        for measure in reference.measures:
+            pair = [[each.mean(measure, run) for run in reference.runs] for each in (reference, scores)]
+            count = sum(map(len, grades.values()))
+            answer.append(AssessorRanking(assessor, measure, float(correlation("tau", *pair)), count))
+    return answer

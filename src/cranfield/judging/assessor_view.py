@@ -1,0 +1,135 @@
+"""What one assessor may see of a round: its progress and their own labels; no labels of others, and nothing of gold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import and_, bindparam, func, literal, select, true
+
+from cranfield.judging.assignments import ON
+from cranfield.judging.event import RELEVANCE, Event
+from cranfield.judging.table_changes import event_of
+from cranfield.store.tables import events, items, places
+
+if TYPE_CHECKING:
+    from sqlalchemy.sql import Select
+
+    from cranfield.judging.log import Transaction
+    from cranfield.judging.round_plan import Round
+
+ANSWERED = ("done", "extra")
+Subject = tuple[str, str]  # topic and document
+
+
+class RoundTally(NamedTuple):
+    """The progress of a round. Gold and repeats count like all others, so that the count does not reveal them."""
+
+    done: int
+    all: int | None  # None: the strategy of the round says as it goes
+    documents: int
+    at_work: int  # people who hold a document
+
+
+class OwnAssignment(NamedTuple):
+    """One assessor's assignment of a document."""
+
+    item: int
+    repeat: bool
+    state: str  # of their place; empty if they have none
+    event: str
+
+
+def tally(transaction: Transaction, plan: Round) -> RoundTally:
+    """The progress of a round."""
+    execute, here = transaction.connection.execute, places.c.round == plan.name
+    done = execute(select(func.count()).where(here, places.c.state.in_(ANSWERED))).scalar_one()
+    out = and_(here, places.c.state == "leased", places.c.until >= transaction.now)
+    people_of = select(func.count(places.c.assessor.distinct()))
+    at_work = execute(people_of.where(out)).scalar_one()
+    by_role = select(items.c.role, func.count().label("n"), func.sum(items.c.overlap).label("labels"))
+    roles = {row.role: row for row in execute(by_role.where(items.c.round == plan.name).group_by("role"))}
+    documents = sum(row.n for row in roles.values())
+    if plan.strategy:
+        return RoundTally(done, None, documents, at_work)
+    labels = roles["pool"].labels if "pool" in roles else 0
+    gold = roles["gold"].n if "gold" in roles else 0
+    people = len(plan.assessors) or execute(people_of.where(here)).scalar_one() if gold else 0
+    total = labels + gold * max(1, people) + round(plan.repeat_share * labels)
+    return RoundTally(min(done, total), total, documents, at_work)
+
+
+WHO = places.c.round == bindparam("name"), places.c.assessor == bindparam("who")
+COUNT = select(func.count()).where(*WHO, places.c.state.in_(ANSWERED))
+
+
+def own_count(transaction: Transaction, name: str, assessor: str) -> int:
+    """The number of documents of a round that an assessor has answered."""
+    return int(transaction.connection.execute(COUNT, {"name": name, "who": assessor}).scalar_one())
+
+
+def own_labels(transaction: Transaction, name: str, assessor: str, most: int, first: int = 0) -> list[Event]:
+    """An assessor's last label of each document of a round, the newest first."""
+    mine = places.c.round == name, places.c.assessor == assessor, places.c.state.in_((*ANSWERED, "skipped"))
+    query = select(events).join(places, places.c.event == events.c.id).where(*mine)
+    ordered = query.order_by(events.c.seq.desc()).limit(most).offset(first)
+    return [event_of(row) for row in transaction.connection.execute(ordered).mappings()]
+
+
+SECONDS = (
+    select(events.c.seconds)
+    .where(
+        events.c.assessor == bindparam("who"),
+        events.c.round == bindparam("name"),
+        events.c.kind == "judgment",
+        events.c.aspect == RELEVANCE,
+        events.c.seconds.is_not(None),
+    )
+    .order_by(events.c.seq.desc())
+    .limit(bindparam("most"))
+)
+
+
+class OwnPace(NamedTuple):
+    """The number of documents that an assessor has answered in a round, and the seconds the last ones took."""
+
+    done: int
+    seconds: list[float]
+
+
+def _own() -> Select[Any]:
+    """The count in each row, and one row per document with seconds; one row without seconds if there is none."""
+    last, one = SECONDS.subquery(), select(literal(1).label("one")).subquery()
+    return select(COUNT.scalar_subquery().label("n"), last.c.seconds).select_from(one.outerjoin(last, true()))
+
+
+OWN = _own()
+
+
+def own_pace(transaction: Transaction, name: str, assessor: str, most: int) -> OwnPace:
+    """An assessor's progress in a round, and how long their last documents took."""
+    rows = transaction.connection.execute(OWN, {"name": name, "who": assessor, "most": most}).all()
+    return OwnPace(int(rows[0].n), [row.seconds for row in rows if row.seconds is not None])
+
+
+def own_label(transaction: Transaction, name: str, assessor: str, subject: Subject) -> Event | None:
+    """An assessor's label of one document of a round; the later one if it was asked again."""
+    topic, document = subject
+    here = items.c.round == name, items.c.topic == topic, items.c.document == document
+    query = select(events).join(places, places.c.event == events.c.id).join(items, ON)
+    query = query.where(*here, places.c.assessor == assessor)
+    row = transaction.connection.execute(query.order_by(events.c.seq.desc()).limit(1)).mappings().first()
+    return None if row is None else event_of(row)
+
+
+ASSIGNMENTS = (
+    select(items.c.item, places.c.repeat, places.c.state, places.c.event)
+    .outerjoin(places, and_(ON, places.c.assessor == bindparam("who")))
+    .where(*(items.c[name] == bindparam(name) for name in ("round", "topic", "document")))
+)
+
+
+def own_assignments(transaction: Transaction, name: str, assessor: str, subject: Subject) -> list[OwnAssignment]:
+    """An assessor's assignments of a document, or one empty assignment; an empty list if the round lacks the document."""
+    values = {"round": name, "topic": subject[0], "document": subject[1], "who": assessor}
+    rows = transaction.connection.execute(ASSIGNMENTS, values)
+    return [OwnAssignment(row.item, bool(row.repeat), row.state or "", row.event or "") for row in rows]

@@ -1,0 +1,403 @@
+"""Assignments: how rounds, leases and labels change the tables `items` and `places`.
+
+Every document has as many assignments (rows of `places`) as it should get labels. An assignment is free, leased to an
+assessor until a time of the database's clock, or done. So labels and open leases never exceed the assignments. Gold, repeats,
+late labels and skipped documents get additional assignments, which do not count (`counted` is false).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
+
+from sqlalchemy import and_, bindparam, delete, insert, select, update
+
+from cranfield.base.errors import DataError
+from cranfield.base.schemas import Between, OneOf, Text
+from cranfield.judging.event import RELEVANCE, Event, instant
+from cranfield.judging.policies import PEOPLE
+from cranfield.judging.round_plan import OPEN, STATES, ItemCount, NoLease, Round, RoundItem, find_round
+from cranfield.store.hashes import ROUND, VERSION, keep_documents, keep_hash
+from cranfield.store.tables import events, items, places, rounds, versions, withdrawn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.sql import ColumnElement
+
+    class AssignmentKey(Protocol):
+        """A row with the key of an assignment."""
+
+        round: str
+        item: int
+        slot: int
+
+
+ON = and_(items.c.round == places.c.round, items.c.item == places.c.item)
+
+
+class GoldAnswer(NamedTuple):
+    """An assessor's answer to gold, a document whose grade is known."""
+
+    assessor: str
+    topic: str
+    document: str
+    right: float
+    grade: float | None  # None: could not judge
+
+
+def answers_to_gold(connection: Connection, name: str) -> list[GoldAnswer]:
+    """All answers to the gold of a round."""
+    query = (
+        select(places.c.assessor, items.c.topic, items.c.document, items.c.grade, events.c.grade.label("said"))
+        .join(items, ON)
+        .join(events, events.c.id == places.c.event)
+        .where(places.c.round == name, places.c.state == "done", items.c.role == "gold")
+        .order_by(events.c.seq)
+    )
+    return [GoldAnswer(*row) for row in connection.execute(query)]
+
+
+def why_unqualified(connection: Connection, plan: Round, assessor: str) -> NoLease | None:
+    """Why an assessor has not passed a qualifying round; None if they have."""
+    mine = places.c.assessor == assessor, places.c.state.in_(["done", "skipped"])  # who skips does not get it right
+    query = (
+        select(items.c.grade, places.c.state, events.c.grade.label("said"))
+        .outerjoin(places, and_(ON, *mine))
+        .outerjoin(events, events.c.id == places.c.event)
+        .where(items.c.round == plan.name, items.c.role == "gold")
+    )
+    rows = connection.execute(query).all()
+    count = len(rows)
+    answered = sum(row.state is not None for row in rows)
+    right = sum(row.state == "done" and row.said == row.grade for row in rows)
+    if answered < count:
+        return NoLease(f"{assessor} first answers round {plan.name!r}: {answered} of {count} so far")
+    if right < (plan.passing or 0) * count:
+        result = f"{right} of {count} right, {plan.passing:.0%} needed"
+        return NoLease(f"{assessor} did not pass round {plan.name!r}: {result}")
+    return None
+
+
+ANSWERS = ("judgment", "cannot-judge")
+ASSIGNMENT = ("round", "item", "slot")
+FREE = {"assessor": None, "state": "free", "until": None, "event": None}
+
+
+def record(kind: str, /, **fields: Any) -> dict[str, Any]:
+    """A record as a log stores it."""
+    return {"record": kind, "kind": kind, **fields}
+
+
+class RecordKind(NamedTuple):
+    """A kind of record: the class that declares its keys, and the function that changes the tables."""
+
+    shape: type
+    apply: Callable[[Connection, dict[str, Any]], None]
+
+
+def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
+    name = record["name"]
+    if connection.execute(select(rounds.c.name).where(rounds.c.name == name)).first():
+        raise DataError(f"there is a round {name!r} already; give this one another --name")
+    plan = {key: record[key] for key in Round.__dataclass_fields__ if key in record}
+    values = {"name": name, "definition": json.dumps(plan), "state": OPEN, "created": record["at"]}
+    connection.execute(insert(rounds).values(values))
+    keep_hash(connection, ROUND, name, values["definition"])
+    _add_items(connection, name, [RoundItem(*each) for each in record["items"]], 0)
+    keep_documents(connection, name, len(record["items"]))
+
+
+def _apply_items(connection: Connection, record: dict[str, Any]) -> None:
+    _add_items(connection, record["round"], [RoundItem(*each) for each in record["items"]], record["first"])
+
+
+def _add_items(connection: Connection, name: str, new_items: list[RoundItem], first: int) -> None:
+    numbered = list(enumerate(new_items, first))
+    if not numbered:
+        return
+    rows = [{"round": name, "item": number, **each._asdict()} for number, each in numbered]
+    connection.execute(insert(items), rows)
+    free = {"repeat": False, "state": "free", "counted": True}
+    slots = [
+        {"round": name, "item": number, "slot": slot, "topic": each.topic, **free}
+        for number, each in numbered
+        for slot in range(each.overlap)
+    ]
+    if slots:
+        connection.execute(insert(places), slots)
+
+
+HERE = and_(*(places.c[name] == bindparam(f"at_{name}") for name in ASSIGNMENT))
+LEASE = (
+    update(places)
+    .where(HERE)
+    .values({name: bindparam(name) for name in ("assessor", "repeat", "until")} | {"state": "leased", "event": None})
+)
+
+
+def apply_leases(connection: Connection, records: Sequence[dict[str, Any]]) -> None:
+    """Lease assignments; those that do not exist are created."""
+    rows = [
+        {f"at_{name}": record[name] for name in ASSIGNMENT}
+        | {name: record[name] for name in ("assessor", "repeat", "until")}
+        for record in records
+    ]
+    if connection.execute(LEASE, rows).rowcount == len(rows):
+        return
+    for row, record in zip(rows, records, strict=True):
+        if not connection.execute(LEASE, row).rowcount:
+            _open_place(connection, record)
+
+
+def _open_place(connection: Connection, record: dict[str, Any]) -> None:
+    """Create a leased assignment that does not count, or of a document that a strategy named."""
+    where = items.c.round == record["round"], items.c.item == record["item"]
+    item = connection.execute(select(items.c.topic, items.c.overlap).where(*where)).one()
+    values = {name: record[name] for name in (*ASSIGNMENT, "assessor", "repeat", "until")}
+    beside = {"topic": item.topic, "counted": record["slot"] < item.overlap, "state": "leased"}
+    connection.execute(insert(places), values | beside)
+
+
+def _apply_release(connection: Connection, record: dict[str, Any]) -> None:
+    """End a lease without an answer; an assignment that does not count is deleted."""
+    where = [places.c[name] == record[name] for name in (*ASSIGNMENT, "assessor")]
+    here = and_(*where, places.c.state == "leased")
+    connection.execute(delete(places).where(here, ~places.c.counted))
+    connection.execute(update(places).where(here).values(FREE))
+
+
+def _apply_state(connection: Connection, record: dict[str, Any]) -> None:
+    connection.execute(update(rounds).where(rounds.c.name == record["round"]).values(state=record["state"]))
+
+
+def _apply_version(connection: Connection, record: dict[str, Any]) -> None:
+    """Store a frozen version."""
+    name = record["name"]
+    if connection.execute(select(versions.c.name).where(versions.c.name == name)).first():
+        raise DataError(f"there is a version {name!r} already; a frozen one does not change: choose another name")
+    fields = {key: value for key, value in record.items() if key not in ("record", "kind")}
+    values = {"name": name, "definition": json.dumps(fields), "created": record["created"]}
+    connection.execute(insert(versions).values(values))
+    keep_hash(connection, VERSION, name, values["definition"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRecord(Round):
+    """A round and its first documents, as a log stores them."""
+
+    items: tuple[RoundItem, ...]
+    at: Text
+
+
+class ItemsRecord(NamedTuple):
+    """Documents that a strategy added to a round."""
+
+    round: Text
+    first: ItemCount
+    items: tuple[RoundItem, ...]
+
+
+class LeaseRecord(NamedTuple):
+    """A lease: an assessor may judge a document until a time."""
+
+    round: Text
+    item: ItemCount
+    slot: ItemCount
+    assessor: Text
+    repeat: bool
+    until: Text
+
+
+class ReleaseRecord(NamedTuple):
+    """The end of a lease without an answer."""
+
+    round: Text
+    item: ItemCount
+    slot: ItemCount
+    assessor: Text
+
+
+class StateRecord(NamedTuple):
+    """A change of a round's state: open, paused or closed."""
+
+    round: Text
+    state: Annotated[str, OneOf(STATES)]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A frozen version: the policy, its settings, the place in the log, and the hash of the qrels."""
+
+    name: Text
+    policy: Text
+    settings: dict[str, Any]
+    place: Annotated[int, Between(0)]  # in the log: events up to here count
+    hash: Text
+    documents: Annotated[int, Between(0)]
+    created: Text
+    note: str = ""
+    gold: list[str] | None = None  # the rounds whose gold counted; None: all there are
+
+
+APPLIED = {
+    "round": RecordKind(RoundRecord, _apply_round),
+    "items": RecordKind(ItemsRecord, _apply_items),
+    "lease": RecordKind(LeaseRecord, lambda connection, record: apply_leases(connection, [record])),
+    "release": RecordKind(ReleaseRecord, _apply_release),
+    "state": RecordKind(StateRecord, _apply_state),
+    "version": RecordKind(Version, _apply_version),
+}
+
+
+FILL = update(places).where(HERE).values(state="done", event=bindparam("said"))
+HELD = (
+    select(*(places.c[name] for name in ASSIGNMENT))
+    .join(items, ON)
+    .where(
+        *(items.c[name] == bindparam(name) for name in ("round", "topic", "document")),
+        *(places.c[name] == bindparam(name) for name in ("assessor", "repeat")),
+        places.c.state == "leased",
+    )
+    .with_for_update(of=places)
+)
+
+
+def fill(connection: Connection, place: AssignmentKey, event: Event) -> None:
+    """Mark the assignment that an assessor holds as done by an answer."""
+    at = {f"at_{name}": getattr(place, name) for name in ASSIGNMENT}
+    connection.execute(FILL, at | {"said": event.id})
+
+
+def settle(connection: Connection, now: str, event: Event) -> None:
+    """Find the assignment of an event: the assessor's own, a free one, or an additional one that does not count."""
+    if event.kind not in (*ANSWERS, "skip") or event.aspect != RELEVANCE:
+        return
+    plan = find_round(connection, event.round)[0]
+    if event.kind in ANSWERS:
+        who = {name: getattr(event, name) for name in ("round", "topic", "document", "assessor", "repeat")}
+        held = connection.execute(HELD, who).first()
+        if held is not None:
+            plan.refuse(event.assessor, event.grade)
+            fill(connection, held, event)
+            return
+    _settle_unheld(connection, now, event, plan)
+
+
+def _settle_unheld(connection: Connection, now: str, event: Event, plan: Round) -> None:
+    """Find an assignment for an event whose assessor holds none; labels of models never take one."""
+    item = _item(connection, event)
+    if item is None:
+        subject = f"topic {event.topic!r}, document {event.document!r}"
+        raise DataError(f"{subject} is not in round {event.round!r}; leave the round away to judge it all the same")
+    plan.refuse(event.assessor, event.grade)
+    if event.source not in PEOPLE:
+        return
+    here = and_(places.c.round == item.round, places.c.item == item.item)
+    rows = connection.execute(select(places).where(here).order_by(places.c.slot).with_for_update()).all()
+    own = [row for row in rows if (row.assessor, bool(row.repeat)) == (event.assessor, event.repeat)]
+    if event.kind == "skip":
+        _skip(connection, event, item, own, _behind(rows, item))
+    elif own and own[0].state == "skipped":
+        connection.execute(delete(places).where(_at(own[0])))
+        _late(connection, now, event, item, [row for row in rows if row is not own[0]])
+    elif own:
+        state = "extra" if own[0].state == "extra" else "done"
+        event_id = _last_word(connection, event) or event.id
+        connection.execute(update(places).where(_at(own[0])).values(state=state, event=event_id))
+    else:
+        first = find_round(connection, plan.after)[0] if plan.after else None
+        qualified = first is None or why_unqualified(connection, first, event.assessor) is None
+        _late(connection, now, event, item, rows, may_count=qualified)
+
+
+def owns(connection: Connection, event: Event) -> bool:
+    """Whether the assessor of an event has an assignment of its document: done, skipped or leased."""
+    query = (
+        select(places.c.slot)
+        .join(items, ON)
+        .where(
+            *(items.c[name] == getattr(event, name) for name in ("round", "topic", "document")),
+            *(places.c[name] == getattr(event, name) for name in ("assessor", "repeat")),
+        )
+    )
+    return connection.execute(query).first() is not None
+
+
+def _item(connection: Connection, event: Event) -> Row[Any] | None:
+    """The item of a round that an event is about, locked against other changes of its assignments."""
+    c = items.c
+    where = c.round == event.round, c.topic == event.topic, c.document == event.document
+    return connection.execute(select(items).where(*where).with_for_update()).first()
+
+
+def _at(place: Row[Any]) -> ColumnElement[bool]:
+    return and_(places.c.round == place.round, places.c.item == place.item, places.c.slot == place.slot)
+
+
+def _behind(rows: Sequence[Row[Any]], item: Row[Any]) -> int:
+    """The next slot that does not count."""
+    return max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
+
+
+def _beside(item: Row[Any], slot: int) -> dict[str, Any]:
+    """The key of an assignment that does not count."""
+    return {"round": item.round, "item": item.item, "slot": slot, "topic": item.topic, "counted": False}
+
+
+def _late(
+    connection: Connection, now: str, event: Event, item: Row[Any], rows: Sequence[Row[Any]], may_count: bool = True
+) -> None:
+    """Assign a label of an assessor who holds no lease of the document."""
+    values = {"assessor": event.assessor, "repeat": event.repeat, "event": event.id}
+    for row in rows:
+        free = row.state == "free" or (row.state == "leased" and row.until < now)
+        if free and row.slot < item.overlap and may_count and not event.repeat:
+            connection.execute(update(places).where(_at(row)).values(state="done", **values))
+            return
+    state = "done" if item.role == "gold" or event.repeat else "extra"
+    connection.execute(insert(places).values(**_beside(item, _behind(rows, item)), **values, state=state))
+
+
+def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Row[Any]], behind: int) -> None:
+    """Free the assignment, and remember that this assessor skipped the document."""
+    if own and own[0].state in ("done", "extra"):
+        return
+    for place in own:
+        if place.slot < item.overlap:
+            connection.execute(update(places).where(_at(place)).values(FREE))
+        else:
+            connection.execute(delete(places).where(_at(place)))
+    values = {"assessor": event.assessor, "repeat": event.repeat, "state": "skipped", "event": event.id}
+    connection.execute(insert(places).values(**_beside(item, behind), **values))
+
+
+def _last_word(connection: Connection, event: Event) -> str | None:
+    """The id of an assessor's last answer to a document of a round that was not withdrawn."""
+    c = events.c
+    same = [c[name] == getattr(event, name) for name in ("topic", "document", "round", "assessor", "repeat")]
+    query = select(c.id).where(*same, c.aspect == RELEVANCE, c.kind.in_(ANSWERS), c.id.not_in(select(withdrawn.c.id)))
+    return connection.execute(query.order_by(c.time.desc(), c.id.desc()).limit(1)).scalar()
+
+
+def unsettle(connection: Connection, now: str, event: Event) -> None:
+    """Undo the assignment of a withdrawn event: an earlier answer fills it again, else its assessor gets a new lease."""
+    item = _item(connection, event)
+    if item is None:
+        return
+    here = places.c.round == item.round, places.c.item == item.item, places.c.event == event.id
+    place = connection.execute(select(places).where(*here).with_for_update()).first()
+    if place is None:
+        return
+    before = None if place.state == "skipped" else _last_word(connection, event)
+    if before is not None:
+        connection.execute(update(places).where(_at(place)).values(event=before))
+    elif place.state in ("extra", "skipped"):
+        connection.execute(delete(places).where(_at(place)))
+    else:
+        plan, _ = find_round(connection, place.round)
+        until = instant(datetime.fromisoformat(now) + timedelta(seconds=plan.lease))
+        connection.execute(update(places).where(_at(place)).values(state="leased", until=until, event=None))

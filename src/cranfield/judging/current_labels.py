@@ -1,0 +1,91 @@
+"""The current labels of a log: each person's last label per document that was not withdrawn.
+
+This is a pure function of the set of events. The last event is the one with the latest time, then the highest id, whatever
+its position in the log. The databases keep the same as a table (`standing`) in each event's own transaction; a test checks
+that both are equal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from cranfield.judging.event import Event, decided_by_a_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+SIDES = {"judgment": "label", "cannot-judge": "label", "preference": "preference", "adjudication": "adjudication"}
+
+
+class LabelKey(NamedTuple):
+    """The key of a current label: only one event at a time is current for it."""
+
+    side: str  # label, preference or adjudication
+    topic: str
+    document: str
+    other: str
+    aspect: str
+    assessor: str  # empty for an adjudication: the last one binds everybody
+    repeat: bool
+
+
+class GradedLabel(NamedTuple):
+    """A current label with the fields that policies read."""
+
+    topic: str
+    document: str
+    grade: float
+    assessor: str
+    time: str
+    id: str
+    source: str
+    side: str  # label or adjudication
+
+
+def key_of(event: Event) -> LabelKey | None:
+    """The key of an event; None for events that are never current: notes, skips, withdrawals, and adjudications by a
+    model.
+    """
+    side = SIDES.get(event.kind)
+    if side is None or decided_by_a_model(event):
+        return None
+    assessor = "" if side == "adjudication" else event.assessor
+    return LabelKey(side, *event.subject, assessor, event.repeat)
+
+
+def current_events(events: Iterable[Event]) -> dict[LabelKey, Event]:
+    """The current events by their keys.
+
+    >>> from cranfield.judging.event import Event
+    >>> first = Event(topic="q", document="d", grade=1, assessor="ann", time="2026-01-01")
+    >>> second = Event(topic="q", document="d", grade=2, assessor="ann", time="2026-01-02")
+    >>> [event.grade for event in current_events([second, first]).values()]
+    [2.0]
+    >>> [event.grade for event in current_events([first, second, Event(kind="withdrawal", refers=second.id)]).values()]
+    [1.0]
+    """
+    events = list(events)
+    withdrawn = {event.refers for event in events if event.kind == "withdrawal"}
+    answer: dict[LabelKey, Event] = {}
+    for event in events:
+        key = key_of(event)
+        if key is None or event.id in withdrawn:
+            continue
+        before = answer.get(key)
+        if before is None or (before.time, before.id) < (event.time, event.id):
+            answer[key] = event
+    return answer
+
+
+def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[GradedLabel]:
+    """The current labels and adjudications of an aspect, without repeats."""
+    return [
+        GradedLabel(
+            event.topic, event.document, event.grade, event.assessor, event.time, event.id, event.source, key.side
+        )
+        for key, event in current.items()
+        if key.aspect == aspect
+        and event.grade is not None
+        and (key.side == "adjudication" or (key.side == "label" and not key.repeat))
+    ]

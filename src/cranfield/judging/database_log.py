@@ -1,0 +1,155 @@
+"""A log in SQLite or PostgreSQL: one transaction adds an event, updates the current labels and fills its assignment."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from sqlalchemy import Text, and_, bindparam, exists, func, literal_column, or_, select, type_coerce
+
+from cranfield.base.errors import DataError
+from cranfield.judging.current_labels import SIDES, GradedLabel, LabelKey, current_events
+from cranfield.judging.event import DEFAULTS, RELEVANCE, Event
+from cranfield.judging.log import LABELS, AddedEvents, EventFilter, Log, LogEntry, Transaction
+from cranfield.judging.table_changes import COMPLETE, TableTransaction, event_of
+from cranfield.store import open_database, tables
+from cranfield.store.database import DAMAGED
+from cranfield.store.hashes import refuse_any_changed
+from cranfield.store.tables import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql import Select
+
+
+T = TypeVar("T")
+
+
+LAST = "SELECT max(seq) FROM events"
+
+
+@cache
+def _find_query(fields: frozenset[str], role: str, paged: bool, current: bool) -> Select[Any]:
+    """The query for events by these fields, and by a document in one of its two columns."""
+    e, s = tables.events.c, tables.standing.c
+    same = s.side.in_(sorted(set(SIDES.values()))), s.topic == e.topic, s.document.in_([e.document, e.other])
+    stands = exists().where(*same, s.event == e.id)  # no join: what is looked for leads, and not what stands
+    gone = exists().where(tables.withdrawn.c.id == e.id)
+    query = select(tables.events, stands.label("stands"), gone.label("gone"))
+    query = query.where(*(e[name] == bindparam(name) for name in sorted(fields)))
+    if role:
+        query = query.where(e[role] == bindparam("about"))
+    if role == "other":
+        query = query.where(e.other != literal_column("''"))  # as the index says it
+    if paged:
+        query = query.where(e.seq < bindparam("before"))
+    if current:
+        query = query.where(e.kind.in_(LABELS), stands)
+    return query.order_by(e.seq.desc())
+
+
+class DatabaseLog(Log):
+    """Events in SQLite or PostgreSQL."""
+
+    def __init__(self, location: str, clock: Callable[[], str] | None = None) -> None:
+        self.database = open_database(location, clock)
+        self.name = self.database.name
+
+    def add(self, events: Sequence[Event]) -> AddedEvents:
+        def work(connection: Connection) -> AddedEvents:
+            return TableTransaction(connection, self.database).add(events, self.name)
+
+        return self.database.write(work)
+
+    def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
+        def work(connection: Connection) -> bool:
+            transaction = TableTransaction(connection, self.database)
+            transaction.alone()
+            if not fits(list(current_events(transaction.of_subject(event)).values())):
+                return False
+            transaction.add([event], self.name)
+            return True
+
+        return self.database.write(work)
+
+    def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
+        events = tables.events
+        query = select(events).where(events.c.seq > after).order_by(events.c.seq)
+        if up_to is not None:
+            query = query.where(events.c.seq <= up_to)
+        with self.database.reading() as connection:
+            return [event_of(row) for row in connection.execute(query).mappings()]
+
+    def place(self) -> int:
+        with self.database.reading() as connection:
+            server = self.database.dialect == "postgresql"
+            return connection.exec_driver_sql(COMPLETE if server else LAST).scalar() or 0
+
+    def count(self, after: int = 0) -> int:
+        with self.database.reading() as connection:
+            return connection.execute(select(func.count()).where(tables.events.c.seq > after)).scalar_one()
+
+    def find(self, **where: Unpack[EventFilter]) -> list[LogEntry]:
+        document, before, n = where.get("document"), where.get("before"), where.get("n")
+        filters = {"topic": where.get("topic"), "assessor": where.get("assessor"), "round": where.get("round")}
+        fields: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
+        roles = ("document", "other") if document is not None else ("",)
+        entries: dict[int, LogEntry] = {}
+        with self.database.reading() as connection:
+            for role in roles:
+                query = _find_query(frozenset(fields), role, before is not None, where.get("current", False))
+                values = fields | {"about": document, "before": before}
+                for row in connection.execute(query if n is None else query.limit(n), values).mappings():
+                    entries[row["seq"]] = LogEntry(row["seq"], event_of(row), bool(row["stands"]), bool(row["gone"]))
+        return [entries[place] for place in sorted(entries, reverse=True)][:n]
+
+    def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
+        e, s = tables.events.c, tables.standing.c
+        columns = e.topic, e.document, e.assessor, e.time, e.id, e.source, s.side
+        texts = [type_coerce(column, Text) for column in columns]
+        query = (
+            select(*texts[:2], e.grade, *texts[2:])
+            .join(tables.events, e.id == s.event)
+            .where(s.aspect == aspect, e.grade.is_not(None))
+            .where(or_(s.side == "adjudication", and_(s.side == "label", ~s.repeat)))
+        )
+        with self.database.reading() as connection:
+            rows = connection.execute(query).cursor.fetchall()
+        return [
+            GradedLabel._make(row)
+            if "\\" not in row[0] + row[1] + row[3] + row[5]
+            else GradedLabel._make(plain(each) if isinstance(each, str) else each for each in row)
+            for row in rows
+        ]
+
+    def current_events(self) -> dict[LabelKey, Event]:
+        keys = [tables.standing.c[name].label(f"key_{name}") for name in LabelKey._fields]
+        fields = [tables.events.c[name] for name in DEFAULTS]
+        query = select(*keys, *fields).join(tables.events, tables.events.c.id == tables.standing.c.event)
+        with self.database.reading() as connection:
+            return {
+                LabelKey(*(row[f"key_{name}"] for name in LabelKey._fields)): event_of(row)
+                for row in connection.execute(query).mappings()
+            }
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        return self.database.write(lambda connection: work(TableTransaction(connection, self.database)))
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        with self.database.reading() as connection:
+            yield TableTransaction(connection, self.database)
+
+    def verify(self) -> None:
+        damage = self.database.damage()
+        if damage:
+            more = f" (and {len(damage) - 1:,} problems more)" if damage[1:] else ""
+            raise DataError(f"{self.name}: {DAMAGED}; SQLite says: {damage[0]}{more}")
+        with self.database.reading() as connection:
+            refuse_any_changed(connection)
+
+    def close(self) -> None:
+        self.database.close()

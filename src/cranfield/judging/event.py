@@ -1,0 +1,214 @@
+"""An event: one statement of an assessor about documents, and the only kind of fact in a log of judgments.
+
+Events are only added. The current labels are a function of the set of events (`judging.current_labels`), whatever their
+order. So two logs can be merged, and a browser that was offline can send its events late.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import sys
+import time as clock
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import shortened
+
+KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do without
+    "judgment": ("topic", "document", "grade"),
+    "preference": ("topic", "document", "other", "grade"),
+    "skip": ("topic", "document"),
+    "cannot-judge": ("topic", "document"),
+    "adjudication": ("topic", "document", "grade"),
+    "withdrawal": ("refers",),
+    "note": ("topic", "note"),
+}
+ADJUDICATION = "adjudication"
+SOURCES = ("human", "model", "import")
+MODEL = "model"  # of the sources the one that is no person, and decides nothing
+RELEVANCE = "relevance"
+LISTS = "result-list"  # the aspect of preferences between the lists of two runs; may go on behind a colon
+NUMBERS = ("grade", "seconds")
+IDS = ("id", "topic", "document", "other", "assessor", "round", "refers")  # without NUL, as everywhere
+LAST_RANK = 2**31 - 1  # a column of whole numbers holds it
+SURROGATE = re.compile("[\ud800-\udfff]")
+PREFERENCES = {1.0: "document", 0.0: "neither", -1.0: "other"}
+
+
+def of_lists(aspect: str) -> bool:
+    """Whether an aspect is about result lists: `document` and `other` are then runs, and no qrels are made of it."""
+    return aspect.partition(":")[0] == LISTS
+
+
+def new_id() -> str:
+    """A new event id; ids of one machine sort in the order of their creation."""
+    return f"{clock.time_ns():016x}-{secrets.token_hex(8)}"
+
+
+def instant(when: str | datetime | None = None) -> str:
+    """A time as events store it: UTC, to the microsecond, so that text order is order in time.
+
+    >>> instant("2026-03-01T10:00:00+02:00")
+    '2026-03-01T08:00:00.000000Z'
+    """
+    if when is None:
+        when = datetime.now(UTC)
+    elif isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when)
+        except ValueError:
+            expected = "expected a time such as 2026-03-01T10:00:00Z"
+            raise DataError(f"{expected}, found {shortened(when)!r}") from None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    try:
+        when = when.astimezone(UTC)
+    except OverflowError:
+        raise DataError(f"expected a time of the years 1 to 9999 in UTC, found {when.isoformat()!r}") from None
+    return when.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Who said what about which document, when, and what was on the screen.
+
+    A preference of 1 is for `document`, of -1 for `other`, of 0 for neither. `repeat` marks a label that the same person
+    gave a second time, for self-agreement; it is never counted with the first.
+
+    >>> Event(topic="q1", document="d7", grade=2, assessor="ann", id="a", time="2026-03-01").line()
+    '{"topic": "q1", "document": "d7", "grade": 2, "assessor": "ann", "time": "2026-03-01T00:00:00.000000Z", "id": "a"}'
+    """
+
+    topic: str = ""
+    document: str = ""
+    other: str = ""
+    grade: float | None = None
+    assessor: str = ""
+    time: str = ""
+    id: str = ""
+    kind: str = "judgment"
+    aspect: str = RELEVANCE
+    sure: bool = True
+    note: str = ""
+    passage: str = ""
+    source: str = "human"
+    seconds: float | None = None  # on the screen
+    list: str = ""  # the list in which it was shown
+    rank: int | None = None
+    round: str = ""
+    guideline: str = ""  # the hash of what the assessor was told
+    refers: str = ""  # to the event that is withdrawn
+    repeat: bool = False
+    origin: str = ""  # file, its hash and the line an import came from
+
+    def __post_init__(self) -> None:
+        problem = _problem(self)
+        if problem:
+            raise DataError(problem)
+        object.__setattr__(self, "id", self.id or new_id())
+        object.__setattr__(self, "time", instant(self.time or None))
+        for name in NUMBERS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, float(getattr(self, name)) + 0.0)  # no negative zero
+
+    @property
+    def subject(self) -> tuple[str, str, str, str]:
+        """Topic, document, other document and aspect; the same for a pair in either order."""
+        one, other = sorted((self.document, self.other)) if self.other else (self.document, "")
+        return self.topic, one, other, self.aspect
+
+    def row(self) -> dict[str, Any]:
+        """The fields that differ from their defaults; whole numbers as integers."""
+        return {
+            name: int(value) if isinstance(value, float) and value == int(value) else value
+            for name, value in ((name, getattr(self, name)) for name in DEFAULTS)
+            if value != DEFAULTS[name]
+        }
+
+    def line(self) -> str:
+        """One line of JSON; text that is not Unicode is escaped."""
+        row = self.row()
+        odd = any(SURROGATE.search(text) for text in row.values() if isinstance(text, str))
+        return json.dumps(row, ensure_ascii=odd)
+
+    @classmethod
+    def of(cls, row: Any, **more: Any) -> Event:
+        """The event of a JSON object; unknown fields are an error, since they would be lost."""
+        if not isinstance(row, dict):
+            raise DataError("expected a JSON object with topic, document and grade")
+        unknown = row.keys() - DEFAULTS.keys()
+        if unknown:
+            raise DataError(f"expected fields of {', '.join(DEFAULTS)}, found {shortened(min(unknown))!r}")
+        texts = {name: str(row[name]) for name in TEXTS & row.keys() if type(row[name]) is int}
+        return cls(**{**more, **row, **texts})
+
+    @classmethod
+    def of_before(cls, row: dict[str, Any]) -> Event:
+        """The event of a line of a log; an adjudication by a model of earlier versions is kept, but never current."""
+        if (row.get("kind"), row.get("source")) != (ADJUDICATION, MODEL):
+            return cls.of(row)
+        event = cls.of({name: value for name, value in row.items() if name != "source"})
+        object.__setattr__(event, "source", MODEL)
+        return event
+
+
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Event)}
+TEXTS = {name for name, value in DEFAULTS.items() if isinstance(value, str)}
+
+
+def decided_by_a_model(event: Event) -> bool:
+    """Whether an event is an adjudication by a model, which never counts."""
+    return event.kind == ADJUDICATION and event.source == MODEL
+
+
+def _problem(event: Event) -> str | None:
+    """What is wrong with an event, or None."""
+    for name in TEXTS:
+        if not isinstance(getattr(event, name), str):
+            return f"expected text as {name}, found {getattr(event, name)!r:.60}"
+        if name in IDS and "\0" in getattr(event, name):
+            return f"expected text without NUL as {name}, found {getattr(event, name)!r:.60}"
+    needed = KINDS.get(event.kind)
+    if needed is None:
+        return f"expected a kind of {', '.join(KINDS)}, found {shortened(event.kind)!r}"
+    lacking = [name for name in needed if getattr(event, name) in ("", None)]
+    if lacking:
+        return f"a {event.kind} needs {', '.join(needed)}; there is no {lacking[0]}"
+    if event.source not in SOURCES:
+        return f"expected a source of {', '.join(SOURCES)}, found {shortened(event.source)!r}"
+    if decided_by_a_model(event):
+        return "an adjudication is a person's, found one of a model; a label of a model is a judgment"
+    return _bad_number(event) or _bad_preference(event)
+
+
+def _bad_number(event: Event) -> str | None:
+    for name in NUMBERS:
+        value = getattr(event, name)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and abs(value) <= sys.float_info.max):
+            return f"expected a finite number as {name}, found {value!r:.60}"
+    if event.seconds is not None and event.seconds < 0:
+        return f"expected seconds of 0 or more, found {event.seconds!r}"
+    if event.rank is not None and (type(event.rank) is not int or not 1 <= event.rank <= LAST_RANK):
+        return f"expected a rank of 1 or more, found {event.rank!r:.60}"
+    for name in ("sure", "repeat"):
+        if not isinstance(getattr(event, name), bool):
+            return f"expected true or false as {name}, found {getattr(event, name)!r:.60}"
+    return None
+
+
+def _bad_preference(event: Event) -> str | None:
+    if of_lists(event.aspect) and event.kind not in ("preference", "withdrawal"):
+        return f"the aspect {shortened(event.aspect)!r} is for preferences between result lists, found a {event.kind}"
+    if event.kind != "preference":
+        other = shortened(event.other)
+        return f"a {event.kind} is about one document, found the other {other!r}" if event.other else None
+    if event.grade not in PREFERENCES:
+        return f"expected a preference of 1 (document), -1 (other) or 0 (neither), found {event.grade!r}"
+    if event.document == event.other:
+        return f"a preference is between two documents, found {shortened(event.document)!r} twice"
+    return None

@@ -1,0 +1,358 @@
+"""The store of the questions that models are asked: records that change the tables, and queries on them.
+
+A series is one call of `judge ask`. A question is written before it is sent, with its maximum cost; its reply is
+written into the same row. A row that stays `sent` was lost with its process, and its cost counts as spent. The results
+of a series are counted as they arrive, so that no query has to read a million rows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from sqlalchemy import case, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import shortened
+from cranfield.base.schemas import Between, OneOf, Text, read_json
+from cranfield.judging.assignments import RecordKind
+from cranfield.store.hashes import SERIES, keep_hash, refuse_changed
+from cranfield.store.tables import questions, series, spending, tallies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.sql import ColumnElement
+
+CUT_OFF = "cut off"  # an answer that reached its most tokens before it was one
+SENT, ANSWERED, FAILED = "sent", "answered", "failed"
+LABEL = "label"  # the purpose of a question whose answer is a label; all others are probes
+DRIFT = "drift"  # the purpose of one that is asked again before a run, to see whether the answer is still the same
+MANY = 500  # values in one statement
+LONGEST_NAME = 120  # characters of a model or fingerprint as returned that answers are counted by
+Amount = Annotated[float, Between(0)]
+
+
+class PromptRecord(NamedTuple):
+    """The prompt of a series, as in its file."""
+
+    name: Text
+    version: Text
+    hash: Text
+    kind: str = ""
+    user: str = ""
+    system: str = ""
+    grades: dict[str, str] = {}
+    max_tokens: int = 0
+    used: tuple[tuple[str, str], ...] = ()
+
+
+class DriftRecord(NamedTuple):
+    """The drift check of a series: the earlier answer of each question, and how many changes were allowed."""
+
+    bases: dict[str, str]
+    allowed: Annotated[int, Between(0)]
+    accept: bool
+    unable: int = 0
+
+
+class TermsRecord(NamedTuple):
+    """The terms of a series."""
+
+    price_in: Amount = 0.0
+    price_out: Amount = 0.0
+    max_tokens: Annotated[int, Between(0)] = 0
+    clients: int = 1
+    retries: int = 0
+    schema: bool = True
+
+
+class Budget(NamedTuple):
+    """The maximum cost of a model's questions in a log, in money or in tokens; None: no limit."""
+
+    money: float | None = None
+    tokens: float | None = None
+
+
+NO_LIMIT = Budget()
+
+
+class PoolRecord(NamedTuple):
+    """The pool of a series."""
+
+    file: str
+    hash: str = ""
+
+
+@dataclass(frozen=True)
+class SeriesDefinition:
+    """How a series was asked."""
+
+    assessor: Text
+    prompt: PromptRecord
+    purpose: Text = LABEL
+    pool: PoolRecord | None = None
+    collection: str = ""
+    endpoint: str = ""
+    seed: int = 0
+    text_limit: int | None = None
+    terms: TermsRecord | None = None
+    budget: Budget | None = None
+    due: int = 0
+    drift: DriftRecord | None = None
+    probe: int = 0
+    bases: dict[str, str] | None = None
+
+
+class SeriesRecord(NamedTuple):
+    """One call of `judge ask`, as a log stores it."""
+
+    id: Text
+    model: Text
+    at: Text
+    definition: SeriesDefinition
+
+
+class QuestionRecord(NamedTuple):
+    """A question, stored before it is sent."""
+
+    id: Text
+    series: Text
+    purpose: Text
+    question: Text
+    topic: Text
+    document: Text
+    other: str
+    asked: Text
+    tokens_most: Amount
+    cost_most: Amount
+    length: Annotated[int, Between(0)]
+    shown: Annotated[int, Between(0)]
+    manner: str
+
+
+class ReplyRecord(NamedTuple):
+    """The reply to a question."""
+
+    id: Text
+    state: Annotated[str, OneOf((ANSWERED, FAILED))]
+    problem: str
+    raw: str
+    returned: str
+    fingerprint: str
+    tokens_in: Amount | None
+    tokens_out: Amount | None
+    tokens: Amount
+    cost: Amount
+    seconds: Amount
+    grade: float | None
+    label: str
+    answered: Text
+
+
+BEFORE = QuestionRecord._fields
+AFTER = ReplyRecord._fields[1:]
+EMPTY = {"state": SENT, **dict.fromkeys(("problem", "raw", "returned", "fingerprint", "label", "answered"), "")}
+
+
+class OverBudgetError(DataError):
+    """A question may cost more than the budget has left."""
+
+
+class Spent(NamedTuple):
+    """The cost of a model's questions: of answered ones the actual cost, of open ones the maximum."""
+
+    tokens: float = 0.0
+    cost: float = 0.0
+
+    def plus(self, cost: float) -> Spent:
+        """The cost including questions without prices."""
+        return self._replace(cost=self.cost + cost)
+
+    def beyond(self, budget: Budget) -> bool:
+        """Whether the cost exceeds a budget."""
+        limits = ((budget.money, self.cost), (budget.tokens, self.tokens))
+        return any(limit is not None and value > limit for limit, value in limits)
+
+
+class StoredAnswer(NamedTuple):
+    """An answer to a question: a label, or a problem."""
+
+    id: str
+    question: str
+    problem: str
+    grade: float | None
+    seconds: float | None
+    answered: str
+    shown: int
+    series: str
+
+
+def _apply_series(connection: Connection, record: dict[str, Any]) -> None:
+    definition = json.dumps(record["definition"])
+    values = {"id": record["id"], "model": record["model"], "created": record["at"], "definition": definition}
+    connection.execute(insert(series).values(values))
+    keep_hash(connection, SERIES, record["id"], definition)
+
+
+def _apply_question(connection: Connection, record: dict[str, Any]) -> None:
+    connection.execute(insert(questions).values({name: record[name] for name in BEFORE} | EMPTY))
+    _spend(connection, _model_of(connection, record["series"]), record["tokens_most"], record["cost_most"])
+    more = {"series": record["series"], "purpose": record["purpose"], "state": SENT, "last": record["asked"]}
+    _count(connection, more)
+
+
+def _apply_reply(connection: Connection, record: dict[str, Any]) -> None:
+    here = questions.c.id == record["id"]
+    before = connection.execute(select(questions).where(here)).one()
+    connection.execute(update(questions).where(here).values({name: record[name] for name in AFTER}))
+    more = record["tokens"] - before.tokens_most, record["cost"] - before.cost_most
+    _spend(connection, _model_of(connection, before.series), *more)
+    came = {name: record[name] for name in ("state", "problem", "cost")} | {"last": record["answered"]}
+    used = {name: record[name] or 0.0 for name in ("tokens_in", "tokens_out", "seconds")}
+    names = {name: record[name][:LONGEST_NAME] for name in ("returned", "fingerprint")}
+    _count(connection, {"series": before.series, "purpose": before.purpose, **came, **used, **names})
+
+
+def _count(connection: Connection, more: dict[str, Any]) -> None:
+    """Count one more question with this result."""
+    connection.execute(COUNTED[connection.dialect.name], NOTHING | more)
+
+
+def _count_statement(insert: Any) -> Any:
+    """A statement that inserts a count of one, or adds one to an existing row."""
+    row = insert(tallies)
+    sums = {name: tallies.c[name] + row.excluded[name] for name in ("questions", *SUMS)}
+    later = case((row.excluded.last > tallies.c.last, row.excluded.last), else_=tallies.c.last)
+    return row.on_conflict_do_update(index_elements=list(tallies.primary_key), set_={**sums, "last": later})
+
+
+SUMS = ("tokens_in", "tokens_out", "cost", "seconds")
+NOTHING = {"questions": 1, **dict.fromkeys(("problem", "returned", "fingerprint"), ""), **dict.fromkeys(SUMS, 0.0)}
+COUNTED = {"sqlite": _count_statement(sqlite.insert), "postgresql": _count_statement(postgresql.insert)}
+
+
+def _model_of(connection: Connection, name: str) -> str:
+    return str(connection.execute(select(series.c.model).where(series.c.id == name)).scalar_one())
+
+
+def _spend(connection: Connection, model: str, tokens: float, cost: float) -> None:
+    more = {"tokens": spending.c.tokens + tokens, "cost": spending.c.cost + cost}
+    if not connection.execute(update(spending).where(spending.c.model == model).values(more)).rowcount:
+        connection.execute(insert(spending).values(model=model, tokens=tokens, cost=cost))
+
+
+APPLIED = {
+    "series": RecordKind(SeriesRecord, _apply_series),
+    "question": RecordKind(QuestionRecord, _apply_question),
+    "reply": RecordKind(ReplyRecord, _apply_reply),
+}
+
+
+def definition_of(connection: Connection, text: str, series: str) -> dict[str, Any]:
+    """The definition of a series, checked against its hash, as plain values."""
+    refuse_changed(connection, SERIES, series, text)
+    read_json(text, SeriesDefinition, f"series {shortened(series)!r}")
+    values: dict[str, Any] = json.loads(text)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def spent(connection: Connection, model: str) -> Spent:
+    """The cost of a model's questions so far."""
+    row = connection.execute(select(spending.c.tokens, spending.c.cost).where(spending.c.model == model)).first()
+    return Spent() if row is None else Spent(row.tokens, row.cost)
+
+
+def stored_answers(connection: Connection, hashes: Sequence[str], max_tokens: int = 0) -> dict[str, StoredAnswer]:
+    """The first answer to each question, also if it is not usable; failed requests do not count as answers.
+
+    A later answer replaces one that was cut off; a cut-off answer does not count if more tokens are allowed now.
+    """
+    columns = [questions.c[name] for name in StoredAnswer._fields]
+    answer: dict[str, StoredAnswer] = {}
+    for start in range(0, len(hashes), MANY):
+        here = questions.c.question.in_(hashes[start : start + MANY])
+        query = select(*columns).where(here, questions.c.state == ANSWERED).order_by(questions.c.asked, questions.c.id)
+        for row in connection.execute(query):
+            if row.question not in answer or answer[row.question].problem == CUT_OFF:
+                answer[row.question] = StoredAnswer(*row)
+    short = {each.series for each in answer.values() if each.problem == CUT_OFF} if max_tokens else set()
+    most = {name: _max_tokens(connection, name) for name in short}
+    return {
+        name: each
+        for name, each in answer.items()
+        if most.get(each.series, max_tokens) >= max_tokens or each.problem != CUT_OFF
+    }
+
+
+def _max_tokens(connection: Connection, name: str) -> int:
+    """The maximum tokens of an answer in a series."""
+    text = connection.execute(select(series.c.definition).where(series.c.id == name)).scalar_one()
+    return int(definition_of(connection, text, name).get("terms", {}).get("max_tokens", 0))
+
+
+def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
+    """Questions that got no answer from the model before."""
+    late: set[str] = set()
+    for start in range(0, len(hashes), MANY):
+        here = questions.c.question.in_(hashes[start : start + MANY]), questions.c.state == FAILED
+        late.update(connection.execute(select(questions.c.question).where(*here).distinct()).scalars())
+    return late
+
+
+def unpriced(connection: Connection, model: str) -> tuple[float, float, float]:
+    """Tokens of a model's questions that were asked without prices: in, out, and uncounted."""
+    query = select(series.c.id, series.c.definition).where(series.c.model == model)
+    rows = connection.execute(query).all()
+    terms = {row.id: definition_of(connection, row.definition, row.id).get("terms", {}) for row in rows}
+    free = [name for name, settings in terms.items() if not (settings.get("price_in") or settings.get("price_out"))]
+    c, total = questions.c, [0.0, 0.0, 0.0]
+    for start in range(0, len(free), MANY):
+        used = func.coalesce(c.tokens, c.tokens_most)
+        sums = select(*(func.sum(column) for column in (c.tokens_in, c.tokens_out, used)))
+        sums_of_part = connection.execute(sums.where(c.series.in_(free[start : start + MANY]))).one()
+        total = [so_far + (more or 0.0) for so_far, more in zip(total, sums_of_part, strict=True)]
+    return total[0], total[1], max(0.0, total[2] - total[0] - total[1])
+
+
+class Series(NamedTuple):
+    """One call of `judge ask`: its id, when it began, and how it asked."""
+
+    id: str
+    created: str
+    definition: dict[str, Any]
+
+
+def series_of(connection: Connection, assessor: str) -> list[Series]:
+    """Every series of a model with a prompt, by time."""
+    query = select(series.c.id, series.c.created, series.c.definition).order_by(series.c.created, series.c.id)
+    rows = connection.execute(query).all()
+    every = [Series(row.id, row.created, definition_of(connection, row.definition, row.id)) for row in rows]
+    return [each for each in every if each.definition.get("assessor") == assessor]
+
+
+def rows_of(connection: Connection, column: str, values: Iterable[str], *where: ColumnElement[bool]) -> list[Row[Any]]:
+    """The questions with one of these values in a column, in the order in which they were asked."""
+    chunk_values = list(values)
+    rows: list[Row[Any]] = []
+    for start in range(0, len(chunk_values), MANY):
+        here = questions.c[column].in_(chunk_values[start : start + MANY])
+        rows += connection.execute(select(questions).where(here, *where))
+    return sorted(rows, key=lambda row: (row.asked, row.id))
+
+
+def lost(connection: Connection, model: str) -> int:
+    """The number of questions of a model that were sent, or about to be, and have no reply."""
+    query = select(func.count()).select_from(questions).join(series, series.c.id == questions.c.series)
+    return connection.execute(query.where(series.c.model == model, questions.c.state == SENT)).scalar_one()
+
+
+def relabelled(connection: Connection, assessor: str, due: set[tuple[str, ...]]) -> int:
+    """The number of these subjects that have a label of a model with a prompt."""
+    mine = [each.id for each in series_of(connection, assessor)]
+    c = questions.c
+    query = select(c.topic, c.document, c.other).where(c.series.in_(mine), c.purpose == LABEL, c.grade.is_not(None))
+    return len({tuple(row) for row in connection.execute(query) if tuple(row) in due}) if mine else 0

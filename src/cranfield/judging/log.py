@@ -1,0 +1,208 @@
+"""The interface of a log of judgments, which a file of JSON lines, SQLite and PostgreSQL implement.
+
+Events are only added, and adding is idempotent. Rounds, leases, versions and the questions of LLM judges are records
+that lie where the events are. A log that is not a database computes their tables in memory
+(`judging.table_changes.RecordTables`). Code outside `judging` and `store` uses the methods here and functions of
+`judging`, never SQL.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
+
+from cranfield.formats.label_files import Judgment
+from cranfield.judging.current_labels import GradedLabel, LabelKey, graded_labels
+from cranfield.judging.event import RELEVANCE, Event
+from cranfield.judging.policies import labels_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlalchemy.engine import Connection, Row
+
+    from cranfield.judging.round_plan import Round
+
+T = TypeVar("T")
+
+
+LABELS = ("judgment", "cannot-judge")
+
+
+class LogEntry(NamedTuple):
+    """An event, its place in the log, whether it is current, and whether it was withdrawn."""
+
+    place: int
+    event: Event
+    stands: bool
+    withdrawn: bool
+
+
+class EventFilter(TypedDict, total=False):
+    """What `Log.find` looks for: events about a subject, by somebody, before a place, the last n, only current labels."""
+
+    topic: str | None
+    document: str | None
+    assessor: str | None
+    round: str | None
+    before: int | None
+    n: int | None
+    current: bool
+
+
+class AddedEvents(NamedTuple):
+    """How many events were new, and how many were in the log already."""
+
+    new: int
+    repeated: int
+
+
+class Transaction(ABC):
+    """One consistent state of a log for reading (`Log.reading`), or one change of it, all or nothing (`Log.write`)."""
+
+    connection: Connection  # to the log's tables, in its database or in memory; only for queries in `judging`
+    concurrent: bool  # whether others may change the log at the same time
+
+    @property
+    @abstractmethod
+    def now(self) -> str:
+        """The log's time when the transaction first asked for it."""
+
+    @abstractmethod
+    def events(self, up_to: int) -> list[Event]:
+        """The events up to a place in the log, in the order in which they were added."""
+
+    @abstractmethod
+    def place(self) -> int:
+        """The place of the last event."""
+
+    @abstractmethod
+    def events_by_id(self, ids: list[str]) -> dict[str, Event]:
+        """The events of these ids that the log holds."""
+
+    @abstractmethod
+    def add(self, events: Sequence[Event], name: str) -> AddedEvents:
+        """Add the events that are new, all or none; `name` is the log's, for error messages."""
+
+    @abstractmethod
+    def try_to_add(self, event: Event, name: str) -> None:
+        """Add an event; a DataError undoes this event alone, not the rest of the transaction."""
+
+    @abstractmethod
+    def take(self, event: Event, assignment: Row[Any]) -> bool:
+        """Add the label for an assignment that its assessor holds; False if the log has an event of that id."""
+
+    @abstractmethod
+    def apply(self, record: dict[str, Any]) -> None:
+        """Apply a record: a round, its items, a lease, a release, a state, a version, or a question to an LLM judge."""
+
+    @abstractmethod
+    def lease(self, records: list[dict[str, Any]]) -> None:
+        """Apply records of leases together."""
+
+    @abstractmethod
+    def find_round(self, name: str = "") -> tuple[Round, str]:
+        """A round and its state; without a name the only one that is open."""
+
+    @abstractmethod
+    def all_rounds(self) -> list[tuple[Round, str]]:
+        """Every round and its state, the oldest first."""
+
+    @abstractmethod
+    def round_rows(self) -> Sequence[Row[Any]]:
+        """The row of every round (name, state, created), with `over`: the earliest end of its leases."""
+
+    @abstractmethod
+    def alone(self) -> None:
+        """Wait until nobody else adds events: every event before the last place is then visible."""
+
+
+class Log(ABC):
+    """Events and the labels that are current; `name` says where, without a password."""
+
+    name: str
+
+    @abstractmethod
+    def add(self, events: Sequence[Event]) -> AddedEvents:
+        """Add events, all or none; they are on disk when this returns.
+
+        An event whose id is already in the log is skipped if its content is the same, and refused if it differs.
+        """
+
+    @abstractmethod
+    def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
+        """Add an event of no round if `fits` accepts the current labels of its document; nobody else adds meanwhile."""
+
+    @abstractmethod
+    def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
+        """The events after a place, in the order in which they were added."""
+
+    @abstractmethod
+    def place(self) -> int:
+        """The place up to which the log is complete: later events get a higher place.
+
+        On a server, events after this place may already be visible while somebody else still adds one before it.
+        """
+
+    def count(self, after: int = 0) -> int:
+        """The number of events after a place."""
+        return len(self.events(after))
+
+    def find(self, **where: Unpack[EventFilter]) -> list[LogEntry]:
+        """Events by subject, assessor and round, the newest first; `current`: only current labels."""
+        events, before = self.events(), where.get("before")
+        stand = {event.id for event in self.current_events().values()}
+        gone = {event.refers for event in events if event.kind == "withdrawal"}
+        entries = [
+            LogEntry(place, event, event.id in stand, event.id in gone)
+            for place, event in enumerate(events, 1)
+            if where.get("topic") in (None, event.topic)
+            and where.get("document") in (None, event.document, event.other)
+            and where.get("assessor") in (None, event.assessor)
+            and where.get("round") in (None, event.round)
+            and (before is None or place < before)
+            and (not where.get("current") or (event.id in stand and event.kind in LABELS))
+        ]
+        return entries[::-1][: where.get("n")]
+
+    def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
+        """The current labels and adjudications of an aspect, without repeats, with the fields that policies read."""
+        return graded_labels(self.current_events(), aspect)
+
+    @abstractmethod
+    def current_events(self) -> dict[LabelKey, Event]:
+        """The current events by their keys."""
+
+    @abstractmethod
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run a change of rounds, assignments or versions in a transaction; it is on disk when this returns."""
+
+    @abstractmethod
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction to read rounds, assignments and versions in one consistent state."""
+
+    def has_records(self) -> bool:
+        """Whether there may be anything but events, such as a round or a version."""
+        return True
+
+    @abstractmethod
+    def verify(self) -> None:
+        """Read the whole log; DataError if it is damaged, or a record was changed after it was written."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file or the connections."""
+
+    def labels(self) -> list[Judgment]:
+        """People's current judgments of relevance, without repeats, for pools and sessions.
+
+        They come in the order of their times, adjudications last.
+        """
+        stand = self.current_events()
+        decided = [event for key, event in stand.items() if key.side == "adjudication" and key.aspect == RELEVANCE]
+        return [
+            Judgment(event.topic, event.document, event.grade or 0.0, event.assessor, event.time)
+            for event in (*labels_of(stand), *decided)
+        ]

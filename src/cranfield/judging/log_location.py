@@ -1,0 +1,38 @@
+"""Open the log at a location, whatever its kind."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import masked
+from cranfield.formats.log_kind import POSTGRESQL, SQLITE, log_kind
+from cranfield.judging.jsonl_log import LinesLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cranfield.judging.log import Log
+
+
+def is_database(location: str) -> bool:
+    """Whether a location names a database and not a file of lines."""
+    return log_kind(location) in (SQLITE, POSTGRESQL)
+
+
+def open_log(location: str | os.PathLike[str], *, new: bool = True, clock: Callable[[], str] | None = None) -> Log:
+    """The log at a path or a URL; with `new=False` it must exist. `clock` replaces the clock of the database."""
+    where = os.fspath(location)
+    kind = log_kind(where)
+    if "://" in where and kind != POSTGRESQL:
+        raise DataError(f"{masked(where)}: expected a file, or a database as postgresql://user@host:port/name")
+    if not new and kind != POSTGRESQL and not os.path.exists(where):
+        raise DataError(f"{where}: there is no such log")
+    if kind not in (SQLITE, POSTGRESQL):
+        return LinesLog(where, clock)
+    from cranfield.judging.database_log import DatabaseLog
+
+    if not new and os.path.isfile(where) and not os.path.getsize(where):  # opening it would fill it
+        raise DataError(f"{where}: is empty, and no log")
+    return DatabaseLog(where, clock)

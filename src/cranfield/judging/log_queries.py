@@ -1,0 +1,190 @@
+"""Queries on a log for pages and commands: qrels, the history of a document, own labels, counts of labels, new events.
+
+Each query reads what it returns by an index, not the whole log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import exists, func, literal_column, select
+
+from cranfield.base.collection import Qrels
+from cranfield.base.errors import DataError
+from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.judging.event import RELEVANCE, Event
+from cranfield.judging.log_location import open_log
+from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_labels, goes_by_labels
+from cranfield.store.tables import events, standing
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    from sqlalchemy.sql import ColumnElement
+
+    from cranfield.judging.log import Log, LogEntry
+    from cranfield.judging.policies import DecidedGrades, Subject
+    from cranfield.store import Database
+
+
+COUNTED_KINDS = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # can change a result
+GRADES = ("label", "adjudication")  # sides of current labels that hold a grade
+MODEL: ColumnElement[str] = literal_column("'model'")  # spelled as in the partial index, so that the database uses it
+
+
+def has_labels_of_people(database: Database) -> bool:
+    """Whether a person's grade, or an adjudication, is among the current labels: qrels are made of these."""
+    e, s = events.c, standing.c
+    is_current = exists().where(
+        s.side.in_(GRADES),
+        s.topic == e.topic,
+        s.document == e.document,
+        s.repeat == False,  # noqa: E712  a column
+        s.event == e.id,
+    )
+    grades = e.kind.in_(["judgment", "adjudication"]), e.aspect == RELEVANCE
+    query = select(e.seq).where(e.source != MODEL, *grades, is_current).limit(1)
+    with database.reading() as connection:
+        return connection.execute(query).first() is not None
+
+
+def documents_labelled_by_people(database: Database) -> dict[str, int]:
+    """The number of documents that people have labelled, by topic."""
+    models = select(events.c.id).where(events.c.source == MODEL)
+    query = (
+        select(standing.c.topic, func.count(standing.c.document.distinct()))
+        .where(standing.c.side.in_(GRADES), standing.c.aspect == RELEVANCE)
+        .where(standing.c.event.not_in(models))
+        .group_by(standing.c.topic)
+    )
+    with database.reading() as connection:
+        return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def count_changes_since(database: Database, place: int, of_models: bool = False) -> int:
+    """The number of events after a place of the log that can change a result; those of models only if asked for."""
+    query = select(func.count()).where(events.c.seq > place, events.c.kind.in_(COUNTED_KINDS))
+    if not of_models:
+        query = query.where(events.c.source.in_(PEOPLE))
+    with database.reading() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+@dataclass(frozen=True, repr=False)
+class Blame(Answer):
+    """The history of a document: every event by time, and which of them are current."""
+
+    topic: str
+    document: str
+    events: list[Event]
+    stand: set[str]
+    withdrawn: set[str]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if not self.events:
+            yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
+            return
+        several = {event.aspect for event in self.events} != {RELEVANCE}
+        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "stands", "note", "from"]
+        yield Table(head, [self._row(event, several, how) for event in self.events])
+
+    def _row(self, event: Event, several: bool, how: Layout) -> list[str]:
+        stands = "yes" if event.id in self.stand else "withdrawn" if event.id in self.withdrawn else ""
+        grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
+        when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
+        where = event.origin.partition(" sha256:")[0] or event.round or event.source
+        aspect = [event.aspect] * several
+        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, stands, event.note, where]
+
+    def plain(self, how: Layout) -> Any:
+        rows = []
+        for event in self.events:
+            current = {"stands": event.id in self.stand, "withdrawn": event.id in self.withdrawn}
+            rows.append({**event.row(), "kind": event.kind, **current})
+        return {"topic": self.topic, "document": self.document, "events": rows}
+
+
+def blame(log: Log, topic: str, document: str) -> Blame:
+    """The history of a document."""
+    entries = about(log, topic, document)
+    stand = {each.event.id for each in entries if each.stands}
+    gone = {each.event.id for each in entries if each.withdrawn}
+    return Blame(topic, document, [each.event for each in entries], stand, gone)
+
+
+def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
+    """The qrels of a version of a log; without a name those of the current labels, by the latest label of each
+    document.
+
+    Its `remarks` say how many documents have labels that contradict each other, and by which policy that was resolved.
+
+    >>> import os, tempfile
+    >>> from cranfield.judging import Event
+    >>> path = os.path.join(tempfile.mkdtemp(), "labels.jsonl")
+    >>> log = open_log(path)
+    >>> _ = log.add([Event(topic="q", document="d", grade=g, assessor=who) for who, g in (("ann", 0), ("bob", 2))])
+    >>> qrels(path)["q"], qrels(path).remarks
+    ({'d': 2.0}, ['1 document has labels that contradict each other; resolved by latest'])
+    """
+    opened = open_log(log, new=False)
+    try:
+        if name is None:
+            decided, where = decide_log(opened), opened.name
+        else:
+            from cranfield.judging.versions import thaw
+
+            decided, where = thaw(opened, name), f"{opened.name}@{name}"
+    finally:
+        opened.close()
+    if not len(decided):
+        raise DataError(f"{where}: no judgments: no label of a person stands")
+    answer = Qrels(decided.grades, where)
+    answer.remarks = decided.notes()
+    return answer
+
+
+PAGE = 50
+
+
+class News(NamedTuple):
+    """The events between two places of a log."""
+
+    place: int
+    events: list[Event]
+
+
+def mine(log: Log, assessor: str, round: str | None = None, before: int | None = None, n: int = PAGE) -> list[LogEntry]:
+    """An assessor's last current labels, the newest first; `before` is the last place of the previous page."""
+    return log.find(assessor=assessor, round=round, before=before, n=n, current=True)
+
+
+def about(log: Log, topic: str, document: str | None = None) -> list[LogEntry]:
+    """All events about a document, or about a topic, by time."""
+    entries = log.find(topic=topic, document=document)
+    return sorted(entries, key=lambda each: (each.event.time, each.event.id))
+
+
+def newer(log: Log, place: int) -> News:
+    """The events after a place, and the place to continue from: each event is returned once."""
+    up_to = max(place, log.place())
+    return News(up_to, log.events(place, up_to))
+
+
+def waiting(log: Log, place: int) -> int:
+    """The number of events after a place."""
+    return log.count(place)
+
+
+def decide_log(
+    log: Log,
+    policy: str = Latest.name,
+    settings: PolicySettings | None = None,
+    gold: Mapping[Subject, float] | None = None,
+) -> DecidedGrades:
+    """The grades of a log by a policy, from few columns; the same as `decide(log.current_events(), …)`."""
+    how = settings or PolicySettings()
+    if not goes_by_labels(policy):
+        return decide(log.current_events(), policy, how, gold)
+    return decide_labels(log.current_grades(how.aspect), policy, how, gold)

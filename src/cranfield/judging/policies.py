@@ -1,0 +1,306 @@
+"""Policies of label aggregation: which grade a document gets if several people labelled it.
+
+`latest` takes the last label, `adjudicated` the grade that all agree on. Every other policy is a consensus method of
+`stats.consensus`, found by its name. An adjudication decides its document under every policy. Labels of models count
+only on request.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cranfield.base.errors import DataError
+from cranfield.base.registry import Member, Registry, unknown
+from cranfield.judging.current_labels import GradedLabel, LabelKey, graded_labels
+from cranfield.judging.event import RELEVANCE, Event, of_lists
+from cranfield.stats.consensus.method import METHODS, ConsensusLabels, Ties
+from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, PairwisePreferences, Strengths
+from cranfield.stats.ratings import Labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Label = Event | GradedLabel
+
+Subject = tuple[str, str]  # topic and document
+Grades = dict[str, dict[str, float]]
+
+PEOPLE = ("human", "import")
+
+
+class LogPolicy(Member, ABC):
+    """A policy that goes by time and adjudication, not by the quality of the raters."""
+
+    registry: ClassVar[Registry[type[LogPolicy]]] = Registry("policy", "policies")
+
+    @staticmethod
+    @abstractmethod
+    def grades(labels: Sequence[Label]) -> dict[Subject, float]:
+        """The grades from labels ordered by time; undecided documents are missing."""
+
+
+class Latest(LogPolicy):
+    """The last label of each document."""
+
+    name = "latest"
+
+    @staticmethod
+    def grades(labels: Sequence[Label]) -> dict[Subject, float]:
+        return {(event.topic, event.document): event.grade or 0.0 for event in labels}
+
+
+class Adjudicated(LogPolicy):
+    """The grade that all agree on; if they disagree, only an adjudication counts."""
+
+    name = "adjudicated"
+
+    @staticmethod
+    def grades(labels: Sequence[Label]) -> dict[Subject, float]:
+        return {subject: next(iter(grades)) for subject, grades in grades_of(labels).items() if len(grades) == 1}
+
+
+LOG_POLICIES = LogPolicy.registry
+
+
+def grades_of(labels: Iterable[Label]) -> dict[Subject, set[float]]:
+    """The different grades of each document."""
+    grades: dict[Subject, set[float]] = {}
+    for event in labels:
+        grades.setdefault((event.topic, event.document), set()).add(event.grade or 0.0)
+    return grades
+
+
+def policies() -> list[str]:
+    """Every policy by name."""
+    return [*LOG_POLICIES, *METHODS, *METHODS_OF_PREFERENCES]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySettings:
+    """What a policy counts: the aspect, the sources, and the rule for ties."""
+
+    aspect: str = RELEVANCE
+    sources: tuple[str, ...] = PEOPLE
+    ties: Ties = "lower"
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedGrades:
+    """The grades by a policy, and how they came about."""
+
+    policy: str
+    settings: PolicySettings
+    grades: Grades
+    labels: int  # that were looked at
+    contradictions: int  # documents that people grade differently
+    adjudicated: int  # of them all, decided by a third person
+    undecided: list[Subject]  # left out
+    left_out: dict[str, int] = field(default_factory=dict)  # labels, by why
+    verdict: ConsensusLabels | None = None
+    strengths: dict[str, Strengths] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.grades.values()))
+
+    def notes(self) -> list[str]:
+        """Notes that every user of the grades should see."""
+        notes = []
+        if self.contradictions:
+            notes.append(contradicting(self.contradictions, self.policy, self.adjudicated))
+        if self.undecided:
+            notes.append(f"{len(self.undecided):,} documents are left out: people disagree and nobody has decided")
+        apart = sum(len(each.components) > 1 for each in self.strengths.values())
+        if apart:
+            note = "documents are not all linked by wins both ways, and how far groups are apart rests on the prior"
+            notes.append(f"{apart:,} of {len(self.strengths):,} topics: {note}")
+        notes += [f"{count:,} labels are left out: {why}" for why, count in self.left_out.items()]
+        return notes
+
+
+def contradicting(documents: int, policy: str, adjudicated: int = 0) -> str:
+    """The note about labels of people who disagree."""
+    some = "1 document has" if documents == 1 else f"{documents:,} documents have"
+    third = f", {adjudicated:,} of all by adjudication" if adjudicated else ""
+    return f"{some} labels that contradict each other; resolved by {policy}{third}"
+
+
+def labels_of(
+    current: Mapping[LabelKey, Event], aspect: str = RELEVANCE, sources: Sequence[str] = PEOPLE, repeats: bool = False
+) -> list[Event]:
+    """The current labels of an aspect by time, without repeats unless requested."""
+    labels = [
+        event
+        for key, event in current.items()
+        if key.side == "label"
+        and key.aspect == aspect
+        and (repeats or not key.repeat)
+        and event.grade is not None
+        and event.source in sources
+    ]
+    return sorted(labels, key=lambda event: (event.time, event.id))
+
+
+def preferences_of(current: Mapping[LabelKey, Event], aspect: str, sources: Sequence[str]) -> list[Event]:
+    """The current preferences of an aspect, without repeats."""
+    return [
+        event
+        for key, event in current.items()
+        if key.side == "preference" and key.aspect == aspect and not key.repeat and event.source in sources
+    ]
+
+
+def as_labels(events: Iterable[Label]) -> Labels:
+    """Events as input for statistics: people are raters, documents of a topic are items."""
+    events = list(events)
+    return Labels.of(
+        [event.assessor for event in events],
+        [(event.topic, event.document) for event in events],
+        [event.grade for event in events],
+    )
+
+
+def decide(
+    current: Mapping[LabelKey, Event],
+    policy: str = Latest.name,
+    settings: PolicySettings | None = None,
+    gold: Mapping[Subject, float] | None = None,
+) -> DecidedGrades:
+    """The grades of the current events by a policy.
+
+    >>> from cranfield.judging import Event, current_events
+    >>> said = [Event(topic="q", document="d", grade=g, assessor=who) for who, g in zip("abc", [0, 2, 2])]
+    >>> decide(current_events(said), "majority").grades
+    {'q': {'d': 2.0}}
+    """
+    how = settings or PolicySettings()
+    if not goes_by_labels(policy):
+        return _by_preferences(current, policy, how)
+    return decide_labels(graded_labels(current, how.aspect), policy, how, gold)
+
+
+def goes_by_labels(policy: str) -> bool:
+    """Whether a policy uses labels rather than preferences; an unknown name raises an error."""
+    return LOG_POLICIES.find(policy) is not None or not _is_of_preferences(policy)
+
+
+def weighs_labels(policy: str) -> bool:
+    """Whether a policy aggregates several people's labels, so that gold and the rule for ties count."""
+    return LOG_POLICIES.find(policy) is None and goes_by_labels(policy)
+
+
+def meanings(policy: str) -> list[str]:
+    """A policy, and what the same name meant for versions that were frozen earlier.
+
+    >>> meanings("majority"), meanings("mean")
+    (['majority'], ['mean', 'mean(round=no)'])
+    """
+    if LOG_POLICIES.find(policy) is not None or not METHODS.knows(policy):
+        return [policy]
+    method = METHODS.named(policy)
+    bare = str(method) == method.name  # no parameter was typed
+    return [policy, *[method.once_meant] * bool(method.once_meant and bare)]
+
+
+def decide_labels(
+    stand: Iterable[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None = None
+) -> DecidedGrades:
+    """The grades by a policy that uses labels, given the labels of one aspect."""
+    stand = list(stand)
+    adjudications = {(each.topic, each.document): each.grade for each in stand if each.side == "adjudication"}
+    everybody = [each for each in stand if each.side == "label"]
+    labels = [each for each in everybody if each.source in how.sources]
+    labels.sort(key=lambda each: (each.time, each.id))
+    grades, verdict = grades_of(labels), None
+    own = LOG_POLICIES.find(policy)
+    if own is not None:
+        name, answer = own.name, own.grades(labels)
+    else:
+        verdict = _verdict(labels, policy, how, gold)
+        name = verdict.method
+        values = zip(verdict.items, verdict.value.tolist(), strict=True)
+        answer = {subject: value for subject, value in values if value == value}  # type: ignore[misc]
+    undecided = sorted(grades.keys() - answer.keys() - adjudications.keys())
+    answer |= adjudications
+    return DecidedGrades(
+        policy=name,
+        settings=how,
+        grades=_nested(answer),
+        labels=len(labels),
+        contradictions=sum(len(grades) > 1 for grades in grades.values()),
+        adjudicated=len(adjudications),
+        undecided=undecided,
+        left_out=_left_out(everybody, how),
+        verdict=verdict,
+    )
+
+
+def _is_of_preferences(policy: str) -> bool:
+    """Whether a policy turns preferences into strengths; an unknown name raises an error that lists all policies."""
+    for registry, of_preferences in ((METHODS, False), (METHODS_OF_PREFERENCES, True)):
+        if registry.knows(policy):
+            registry.named(policy)  # its parameters too
+            return of_preferences
+    raise unknown("policy", policy, policies())
+
+
+def _verdict(
+    labels: list[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None
+) -> ConsensusLabels:
+    method = METHODS.named(policy)
+    as_read = as_labels(labels)
+    truth = {item: grade for item, grade in (gold or {}).items() if item in set(as_read.items)}
+    on_scale = {item: grade for item, grade in truth.items() if grade in as_read.scale.names}
+    return method.decide(as_read, ties=how.ties, gold=on_scale or None)
+
+
+def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicySettings) -> DecidedGrades:
+    """Strengths as grades, topic by topic; the weakest document has 0."""
+    method = METHODS_OF_PREFERENCES.named(policy)
+    if of_lists(how.aspect):
+        raise DataError(f"{how.aspect!r} is about the lists of runs: preferences between them make no qrels")
+    pairs: dict[str, list[Event]] = {}
+    for event in preferences_of(current, how.aspect, how.sources):
+        pairs.setdefault(event.topic, []).append(event)
+    if not pairs:
+        raise DataError(f"{policy} goes by preferences, and there are none")
+    grades: Grades = {}
+    strengths = {}
+    for topic, events in sorted(pairs.items()):
+        wins = [(e.document, e.other) if e.grade == 1 else (e.other, e.document) for e in events if e.grade]
+        ties = [(e.document, e.other) for e in events if not e.grade]
+        of_topic = method.strengths(PairwisePreferences.of(wins, ties))
+        groups = of_topic.components
+        if not of_topic.comparable and len(groups) > 1:
+            problem = f"topic {topic!r}: {len(groups)} groups of documents are not linked by wins both ways"
+            raise DataError(f"{problem} (the largest has {len(groups[0])}); give a prior, as in {policy}(prior=1)")
+        lowest, values = float(of_topic.strength.min()), of_topic.strength.tolist()
+        grades[topic] = {str(item): value - lowest for item, value in zip(of_topic.items, values, strict=True)}
+        strengths[topic] = of_topic
+    count = sum(map(len, pairs.values()))
+    return DecidedGrades(str(method), how, grades, count, _both_ways(pairs), 0, [], {}, None, strengths)
+
+
+def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
+    """The number of pairs that people order differently."""
+    by_pair: dict[tuple[str, str, str], set[float]] = {}
+    for topic, events in pairs.items():
+        for event in events:
+            one, other = sorted((event.document, event.other))
+            sign = 1.0 if event.document == one else -1.0
+            by_pair.setdefault((topic, one, other), set()).add(sign * (event.grade or 0.0))
+    return sum(len(each) > 1 for each in by_pair.values())
+
+
+def _left_out(labels: Iterable[GradedLabel], how: PolicySettings) -> dict[str, int]:
+    sources = Counter(each.source for each in labels if each.source not in how.sources)
+    return {f"they are a {source}'s (--sources names who counts)": count for source, count in sources.items()}
+
+
+def _nested(grades: Mapping[Subject, Any]) -> Grades:
+    answer: Grades = {}
+    for topic, document in sorted(grades):
+        answer.setdefault(topic, {})[document] = float(grades[topic, document])
+    return answer

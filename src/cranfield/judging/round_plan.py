@@ -1,0 +1,301 @@
+"""The plan of a round: which documents it asks about, how often, by whom, with how much gold, and what that costs.
+
+A plan never changes after the round was opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sqlalchemy import Engine, select
+
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import refuse_below, shortened
+from cranfield.base.results import Answer, Layout, Part, Table, plain
+from cranfield.base.schemas import Between, Id, OneOf, Share, Text, read_json
+from cranfield.judging.event import LAST_RANK
+from cranfield.pooling.strategy import Candidates, Rankings
+from cranfield.store.hashes import ROUND, refuse_changed
+from cranfield.store.tables import rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlalchemy.engine import Connection
+
+    from cranfield.formats.pool_files import PoolItem
+
+
+def plan_items(
+    items: Sequence[PoolItem],
+    *,
+    overlap: int = 1,
+    double: float = 0.0,
+    sample: int | None = None,
+    sample_topics: int | None = None,
+    gold: Mapping[str, Mapping[str, float]] | None = None,
+    seed: int = 0,
+) -> list[RoundItem]:
+    """The documents of a round in the order of judging; `double` is the share that gets one label more than the others.
+
+    A sample is drawn with equal probabilities from all items, or from all topics with their items; each item keeps its
+    probability.
+
+    >>> from cranfield.formats.pool_files import PoolItem
+    >>> [asked.probability for asked in plan_items([PoolItem("q", "a", 1), PoolItem("q", "b", 2)], sample=1)]
+    [0.5]
+    """
+    refuse_below(1, overlap=overlap)
+    if not 0 <= double <= 1:
+        raise DataError(f"--double-share: expected a share of 0 to 100%, found {double:.0%}")
+    rng = np.random.default_rng(seed)
+    unique = list({(item.topic, item.document): item for item in items}.values())
+    pool = [item for item in unique if item.priority or not any(each.priority for each in unique)]
+    chance = 1.0
+    if sample is not None and sample_topics is not None:
+        raise DataError("--sample draws documents, --sample-topics topics: give one of them")
+    if sample is not None:
+        numbers, chance = _lot(len(pool), sample, "--sample", "documents", rng)
+        pool = [pool[i] for i in numbers]
+    elif sample_topics is not None:
+        pool, chance = _of_topics(pool, sample_topics, rng)
+    pool.sort(key=lambda item: item.priority)
+    twice = set(rng.permutation(len(pool))[: round(double * len(pool))].tolist())
+    round_items = [
+        RoundItem(item.topic, item.document, overlap + (number in twice), item.probability * chance)
+        for number, item in enumerate(pool)
+    ]
+    return round_items + _gold(gold or {}, {(each.topic, each.document) for each in round_items})
+
+
+def frame_of(items: Sequence[PoolItem]) -> dict[str, list[str]]:
+    """The sampling frame of a round: every document of the pool, also those that the pool did not sample.
+
+    >>> from cranfield.formats.pool_files import PoolItem
+    >>> frame_of([PoolItem("q", "a", 1), PoolItem("q", "b", 2, priority=0)])
+    {'q': ['a', 'b']}
+    """
+    frame: dict[str, dict[str, None]] = {}
+    for item in items:
+        frame.setdefault(item.topic, {})[item.document] = None
+    return {topic: list(documents) for topic, documents in frame.items()}
+
+
+def _lot(all_of_them: int, count: int, option: str, what: str, rng: np.random.Generator) -> tuple[list[int], float]:
+    """Random numbers with equal probabilities, in order, and the probability."""
+    if not 1 <= count <= all_of_them:
+        raise DataError(f"{option}: expected 1 to {all_of_them}, the {what} of the pool, found {count}")
+    return np.sort(rng.choice(all_of_them, count, replace=False)).tolist(), count / all_of_them
+
+
+def _of_topics(items: list[PoolItem], count: int, rng: np.random.Generator) -> tuple[list[PoolItem], float]:
+    """The items of randomly chosen topics; a pool that is itself a sample is refused, since all items of a topic count."""
+    part = next((item for item in items if item.probability < 1), None)
+    if part is not None:
+        item = f"topic {part.topic!r}, document {part.document!r} is in the pool with a chance of {part.probability:g}"
+        raise DataError(f"--sample-topics: {item}; draw topics from a pool that is whole")
+    topics = list(dict.fromkeys(item.topic for item in items))
+    numbers, chance = _lot(len(topics), count, "--sample-topics", "topics", rng)
+    names = {topics[i] for i in numbers}
+    return [item for item in items if item.topic in names], chance
+
+
+def _gold(gold: Mapping[str, Mapping[str, float]], pool: set[tuple[str, str]]) -> list[RoundItem]:
+    """The gold items; one that is in the pool as well is refused, since it would be asked twice."""
+    answer = []
+    for topic, grades in gold.items():
+        for document, grade in grades.items():
+            if (topic, document) in pool:
+                item = f"topic {topic!r}, document {document!r}"
+                raise DataError(f"{item} is gold and in the pool; take it out of one of them")
+            answer.append(RoundItem(topic, document, 0, 1.0, "gold", grade))
+    return answer
+
+
+@dataclass(frozen=True, repr=False)
+class RoundPlan(Answer):
+    """The cost of a round: documents, labels, hours."""
+
+    strategy: str
+    topics: dict[str, int]  # topic → documents
+    labels: int
+    twice: int  # documents that more than one person labels
+    seconds: float  # a label
+    source: str  # where the seconds come from
+    judged: int  # documents that are left out because they have a label
+
+    @classmethod
+    def of(cls, items: Sequence[RoundItem], strategy: str, seconds: float, source: str, judged: int = 0) -> RoundPlan:
+        """The plan of a round's documents.
+
+        >>> plan = RoundPlan.of([RoundItem("q", "a", 2), RoundItem("q", "b")], "depth", 60, "a guess")
+        >>> plan.documents, plan.labels, plan.hours
+        (2, 3, 0.05)
+        """
+        topics: dict[str, int] = {}
+        for each in items:
+            topics[each.topic] = topics.get(each.topic, 0) + 1
+        labels = sum(each.overlap for each in items)
+        return cls(strategy, topics, labels, sum(each.overlap > 1 for each in items), seconds, source, judged)
+
+    @property
+    def documents(self) -> int:
+        """The number of documents."""
+        return sum(self.topics.values())
+
+    @property
+    def hours(self) -> float:
+        """The working hours of one person."""
+        return self.labels * self.seconds / 3600
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        counts = list(self.topics.values()) or [0]
+        rows = [
+            ["documents", f"{self.documents:,}"],
+            ["topics", f"{len(self.topics):,}"],
+            ["documents a topic", f"{min(counts):,} to {max(counts):,}"],
+            ["labels", f"{self.labels:,}"],
+            ["labelled by several people", f"{self.twice:,}"],
+            ["left out, labelled already", f"{self.judged:,}"],
+            ["hours of one person", f"{self.hours:,.1f}"],
+            ["seconds a label", f"{self.seconds:g} ({self.source})"],
+        ]
+        yield Table(["the round", self.strategy], rows, left=1, title="What the round takes")
+
+    def plain(self, how: Layout) -> Any:
+        return plain({**vars(self), "documents": self.documents, "hours": self.hours}, how.digits)
+
+
+Lists = dict[str, dict[str, list[Id]]]  # topic → run → documents
+DOCUMENTS, TOPICS = "documents", "topics"
+OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
+ItemCount = Annotated[int, Between(0, LAST_RANK)]
+
+
+class RoundItem(NamedTuple):
+    """A document of a round and its number of labels; gold has a known grade."""
+
+    topic: Id
+    document: Id
+    overlap: ItemCount = 1
+    probability: Annotated[float, Between(0, 1, above=True)] = 1.0  # with which it was drawn
+    role: Annotated[str, OneOf(("pool", "gold"))] = "pool"
+    grade: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """The plan of a round."""
+
+    name: Text
+    assessors: tuple[str, ...] = ()  # nobody in particular: everybody may
+    lease: Annotated[float, Between(0)] = 1800.0  # seconds
+    overlap: ItemCount = 1
+    gold_share: Share = 0.0
+    repeat_share: Share = 0.0
+    seed: int = 0
+    strategy: str = ""  # of an adaptive round; empty for one whose documents are all known
+    rel: float = 1.0
+    lists: Lists = field(default_factory=dict)  # for the strategy
+    sample: str = ""  # how documents were drawn at random; empty if they were not
+    unit: Annotated[str, OneOf((DOCUMENTS, TOPICS))] = (
+        DOCUMENTS  # what was drawn: single documents, or topics with all of theirs
+    )
+    frame: dict[str, list[Id]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents
+    passing: Share | None = None  # of a round that qualifies: the share of gold one must get right
+    after: str = ""  # the round that must be passed first
+    guideline: str = ""
+    scale: tuple[float, ...] = ()  # the grades that may be given; empty: any
+
+    @cached_property
+    def rankings(self) -> Rankings:
+        """The ranked lists in the form that pooling uses."""
+        return rankings_of(self.lists)
+
+    def refuse(self, assessor: str, grade: float | None = None) -> None:
+        """Raise DataError for an assessor who is not asked, or a grade that is not on the scale."""
+        if not assessor:
+            raise DataError("a round is judged by somebody: say who with --assessor")
+        if self.assessors and assessor not in self.assessors:
+            names = ", ".join(self.assessors)
+            raise DataError(f"round {self.name!r} is for {names}; {assessor!r} is not among them")
+        if self.scale and grade is not None and grade not in self.scale:
+            grades = ", ".join(f"{each:g}" for each in self.scale)
+            raise DataError(f"round {self.name!r} grades by {grades}; found {grade:g}")
+
+
+def rankings_of(tops: Lists) -> Rankings:
+    """Ranked lists in the form that pooling uses."""
+    runs = sorted({run for lists in tops.values() for run in lists})
+    place = {run: i for i, run in enumerate(runs)}
+    candidates = {}
+    for topic, lists in tops.items():
+        documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
+        number = {document: i for i, document in enumerate(documents)}
+        rows = [(place[run], number[name], rank) for run, top in lists.items() for rank, name in enumerate(top, 1)]
+        run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
+        candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
+    depth = max((len(ranked) for lists in tops.values() for ranked in lists.values()), default=1)
+    return Rankings(runs, [depth] * len(runs), candidates)
+
+
+class Lease(NamedTuple):
+    """A document that is leased to an assessor until a time."""
+
+    round: str
+    topic: str
+    document: str
+    assessor: str
+    until: str
+    repeat: bool
+    item: int
+    slot: int
+
+
+class NoLease(NamedTuple):
+    """Why there is nothing to judge, and when the next lease ends."""
+
+    why: str
+    free_at: str | None = None
+
+
+def find_round(connection: Connection, name: str = "") -> tuple[Round, str]:
+    """A round and its state; without a name the only one that is open."""
+    return pick_round(connection, connection.execute(KNOWN).all(), name)[:2]
+
+
+def pick_round(connection: Connection, rows: Sequence[Any], name: str = "") -> tuple[Round, str, Any]:
+    """The round of this name, or the only open one: its plan, state and row."""
+    fitting = [row for row in rows if (row.name == name if name else row.state == OPEN)]
+    if len(fitting) != 1:
+        names = ", ".join(sorted(repr(row.name) for row in (fitting or rows))) or "none"
+        problem = f"there is no round {name!r}" if name else f"{len(fitting)} rounds are open; name one with --round"
+        raise DataError(f"{problem}; there are: {names}")
+    row = fitting[0]
+    return _plan(connection, row.name, row.created), row.state, row
+
+
+def all_rounds(connection: Connection) -> list[tuple[Round, str]]:
+    """Every round and its state, the oldest first."""
+    rows = connection.execute(select(rounds.c.name, rounds.c.state, rounds.c.created)).all()
+    ordered = sorted(rows, key=lambda row: (row.created, row.name))
+    return [(_plan(connection, row.name, row.created), row.state) for row in ordered]
+
+
+def _plan(connection: Connection, name: str, created: str) -> Round:
+    """The plan of a round, which never changes: read once per engine, as lists may be long."""
+    plans = READ.setdefault(connection.engine, {})
+    plan = plans.get((name, created))
+    if plan is None:
+        definition = connection.execute(select(rounds.c.definition).where(rounds.c.name == name)).scalar_one()
+        refuse_changed(connection, ROUND, name, definition)
+        plan = plans[name, created] = read_json(definition, Round, f"round {shortened(name)!r}")
+    return plan
+
+
+KNOWN = select(rounds.c.name, rounds.c.state, rounds.c.created)
+READ: WeakKeyDictionary[Engine, dict[tuple[str, str], Round]] = WeakKeyDictionary()

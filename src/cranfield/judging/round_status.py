@@ -1,0 +1,197 @@
+"""The progress of rounds: each assessor's labels, leases, what is left, and answers to gold."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import case, func, select
+
+from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.judging.assignments import GoldAnswer, answers_to_gold
+from cranfield.judging.policies import PEOPLE
+from cranfield.judging.round_plan import find_round
+from cranfield.store.tables import events, items, places, rounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy.engine import Connection
+
+    from cranfield.judging.log import Log
+
+RECENT = 10_000  # labels from which the pace of people is estimated
+LATEST = 200  # labels of a person that say how quick they are
+
+
+@dataclass(frozen=True)
+class AssessorStatus:
+    """One assessor's numbers in a round."""
+
+    assessor: str
+    done: int = 0
+    out: int = 0  # leased and not over
+    skipped: int = 0
+    extra: int = 0  # came too late to count
+    repeated: int = 0
+    gold: int = 0
+    gold_right: int = 0
+    seconds: float | None = None  # the median on the screen, of the latest labels
+    last: str = ""
+
+
+@dataclass(frozen=True)
+class RoundStatus:
+    """One round: its assignments by state, and its assessors."""
+
+    name: str
+    state: str
+    documents: int
+    gold: int
+    places: int
+    done: int
+    out: int
+    left: int
+    extra: int
+    strategy: str
+    people: list[AssessorStatus] = field(default_factory=list)
+
+
+@dataclass(frozen=True, repr=False)
+class Status(Answer):
+    """The progress of all rounds of a log."""
+
+    log: str
+    labels: int
+    rows: list[RoundStatus]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        if not self.rows:
+            yield f"{self.log}: {self.labels:,} labels, no round (cranfield judge round begins one)"
+            return
+        for each in self.rows:
+            adaptive = f", {each.strategy} names more as labels come" if each.strategy else ""
+            yield (
+                f"round {each.name} is {each.state}: {each.done:,} of {each.places:,} labels, {each.out:,} out, "
+                f"{each.left:,} left{adaptive}"
+            )
+            head = "assessor done out skipped extra repeats gold right seconds last".split()
+            rows = [
+                [
+                    person.assessor,
+                    *map(str, (person.done, person.out, person.skipped, person.extra, person.repeated, person.gold)),
+                    f"{person.gold_right / person.gold:.0%}" if person.gold else how.undefined,
+                    how.undefined if person.seconds is None else f"{person.seconds:.1f}",
+                    person.last[:16].replace("T", " ") or how.undefined,
+                ]
+                for person in each.people
+            ]
+            if rows:
+                yield Table(head, rows)
+
+    def records(self, how: Layout) -> Iterator[Sequence[Any]]:
+        """One row per round."""
+        yield ["round", "state", "labels", "of", "out", "left", "extra", "strategy"]
+        for each in self.rows:
+            yield [each.name, each.state, each.done, each.places, each.out, each.left, each.extra, each.strategy]
+
+    def plain(self, how: Layout) -> Any:
+        rows = [{**vars(each), "people": [vars(person) for person in each.people]} for each in self.rows]
+        return {"log": self.log, "labels": self.labels, "rounds": rows}
+
+
+def status(log: Log, name: str = "") -> Status:
+    """The progress of every round, or of one, and the number of current labels by people."""
+    labels = sum(each.side == "adjudication" or each.source in PEOPLE for each in log.current_grades())
+    return Status(log.name, labels, round_statuses(log, name))
+
+
+def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
+    """The progress of every round, or of one, counted by the database."""
+    with log.reading() as transaction:
+        connection, now = transaction.connection, transaction.now
+        if name:
+            find_round(connection, name)
+        names = connection.execute(select(rounds.c.name).order_by(rounds.c.created)).scalars().all()
+        return [_status(connection, each, now) for each in names if name in ("", each)]
+
+
+def _status(connection: Connection, name: str, now: str) -> RoundStatus:
+    plan, state = find_round(connection, name)
+    waits = case((places.c.until >= now, 1), else_=0).label("waits")
+    kinds = places.c.assessor, places.c.state, places.c.repeat, places.c.counted, waits
+    grouped = select(*kinds, func.count().label("n")).where(places.c.round == name).group_by(*kinds)
+    rows = [_AssignmentCount(*row) for row in connection.execute(grouped)]
+    by_role = select(items.c.role, func.count()).where(items.c.round == name).group_by(items.c.role)
+    roles = {row[0]: row[1] for row in connection.execute(by_role)}
+    inside = [row for row in rows if row.counted]
+    total = sum(row.n for row in inside)
+    done = sum(row.n for row in inside if row.state == "done")
+    out = sum(row.n for row in inside if row.out)
+    gold = answers_to_gold(connection, name) if "gold" in roles else []
+    names = sorted({row.assessor for row in rows if row.assessor} | set(plan.assessors))
+    people = [_person(connection, name, who, rows, gold) for who in names]
+    extra = sum(row.n for row in rows if row.state == "extra")
+    counts = roles.get("pool", 0), roles.get("gold", 0), total, done, out, total - done - out
+    return RoundStatus(name, state, *counts, extra, plan.strategy, people)
+
+
+class _AssignmentCount(NamedTuple):
+    """The number of an assessor's assignments in the same state."""
+
+    assessor: str | None
+    state: str
+    repeat: bool
+    counted: bool
+    waits: int  # whether the lease is not over
+    n: int
+
+    @property
+    def out(self) -> bool:
+        return self.state == "leased" and bool(self.waits)
+
+
+def _person(
+    connection: Connection, name: str, who: str, rows: list[_AssignmentCount], gold: list[GoldAnswer]
+) -> AssessorStatus:
+    mine = [row for row in rows if row.assessor == who]
+    answers = [answer for answer in gold if answer.assessor == who]
+    here = events.c.assessor == who, events.c.round == name, events.c.kind.in_(("judgment", "cannot-judge"))
+    latest = select(events.c.seconds, events.c.time).where(*here)
+    labels = connection.execute(latest.order_by(events.c.seq.desc()).limit(LATEST)).all()
+    seconds = [row.seconds for row in labels if row.seconds is not None]
+
+    def count(state: str, repeat: bool | None = None) -> int:
+        return sum(row.n for row in mine if row.state == state and repeat in (None, row.repeat))
+
+    return AssessorStatus(
+        who,
+        done=count("done", repeat=False) - len(answers),
+        out=sum(row.n for row in mine if row.out),
+        skipped=count("skipped"),
+        extra=count("extra"),
+        repeated=count("done", repeat=True),
+        gold=len(answers),
+        gold_right=sum(answer.grade == answer.right for answer in answers),
+        seconds=statistics.median(seconds) if seconds else None,
+        last=max((row.time for row in labels), default=""),
+    )
+
+
+def gold_answers(log: Log, round: str = "") -> list[GoldAnswer]:
+    """The answers to the gold of one round, or of all rounds of a log."""
+    if not log.has_records():
+        return []
+    with log.reading() as transaction:
+        names = [round] if round else [plan.name for plan, _ in transaction.all_rounds()]
+        return [answer for name in names for answer in answers_to_gold(transaction.connection, name)]
+
+
+def pace(log: Log) -> float | None:
+    """The median seconds per label of people; None if nobody measured it."""
+    measured = events.c.kind == "judgment", events.c.source == "human", events.c.seconds.is_not(None)
+    query = select(events.c.seconds).where(*measured)
+    with log.reading() as transaction:
+        seconds = transaction.connection.execute(query.order_by(events.c.seq.desc()).limit(RECENT)).scalars().all()
+    return statistics.median(seconds) if seconds else None

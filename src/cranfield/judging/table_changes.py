@@ -1,0 +1,318 @@
+"""Transactions on the tables of a log: every change is a record, and each transaction remembers its records.
+
+A record is an event, a round, a lease, a version or a question to an LLM judge. Every change goes through `apply`, so
+that replaying a file of records gives the same tables as a database.
+
+On a server, several writers add events at once. Event numbers are assigned before transactions commit: number 10 may
+become visible after 11. Therefore each writer holds a lock until its transaction ends, whose key is the highest number
+that was there at its start; its own numbers are higher. The log is complete up to the lowest key that anyone holds. A
+server releases locks after the rows are visible, so rows that are read after the locks are there. SQLite has one writer at
+a time and needs no such lock.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import Table, bindparam, delete, func, insert, literal_column, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from cranfield.base.errors import DataError
+from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
+from cranfield.judging.current_labels import LabelKey, key_of
+from cranfield.judging.event import DEFAULTS, Event
+from cranfield.judging.event_intake import new_events, refuse_unknown_withdrawals
+from cranfield.judging.llm import question_store
+from cranfield.judging.log import AddedEvents, Transaction
+from cranfield.judging.round_plan import Round, all_rounds, find_round
+from cranfield.store import Database, open_database, tables
+from cranfield.store.database import SERVERS_TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.sql import ColumnElement, Select
+
+    from cranfield.judging.assignments import AssignmentKey
+
+
+ADDING = 1668440430  # shared by all who add, had alone by who freezes a version
+FLOOR = ADDING + 1  # its second key is the number above which somebody adds
+
+TOGETHER = f"pg_advisory_xact_lock_shared({ADDING})"
+ABOVE = f"pg_advisory_xact_lock_shared({FLOOR}, (SELECT coalesce(max(seq), 0) FROM events))"
+ALONE = f"pg_advisory_xact_lock({ADDING})"
+
+COMPLETE = f"""SELECT least(
+    (SELECT coalesce(max(seq), 0) FROM events),
+    (SELECT min(objid::bigint) FROM pg_locks
+        WHERE locktype = 'advisory' AND classid = {FLOOR} AND objsubid = 2
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())))"""
+"""The place up to which every event can be seen by who looks after this; numbers come from before the look at locks."""
+
+
+T = TypeVar("T")
+MANY = 500  # values in one statement
+CHANGES = APPLIED | question_store.APPLIED
+
+
+def event_of(row: Mapping[Any, Any]) -> Event:
+    """The event of a table row; it was validated when it was added, so not again."""
+    event = object.__new__(Event)
+    for name in DEFAULTS:
+        object.__setattr__(event, name, row[name])
+    return event
+
+
+class TableTransaction(Transaction):
+    """Records applied together; `done` holds those so far."""
+
+    def __init__(self, connection: Connection, database: Database, replaying: bool = False) -> None:
+        self.connection = connection
+        self.database = database
+        self.concurrent = database.dialect == "postgresql"
+        self.replaying = replaying  # records of before, in any order, and not what happens now
+        self.done: list[dict[str, Any]] = []
+        self._now: str | None = None
+
+    @property
+    def now(self) -> str:
+        if self._now is None:
+            self._now = self.database.now(self.connection)
+        return self._now
+
+    def apply(self, record: dict[str, Any]) -> None:
+        if "event" in record:
+            self._take(record["event"], record["at"])
+        else:
+            CHANGES[record["record"]].apply(self.connection, record)
+        self.done.append(record)
+
+    def lease(self, records: list[dict[str, Any]]) -> None:
+        if records:
+            apply_leases(self.connection, records)
+            self.done += records
+
+    def take(self, event: Event, assignment: AssignmentKey) -> bool:
+        values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
+        if self.connection.execute(self._once(tables.events), values).first() is None:
+            return False
+        self._stand(event)
+        fill(self.connection, assignment, event)
+        self.done.append({"event": event, "at": self.now})
+        return True
+
+    def add(self, events: Sequence[Event], name: str) -> AddedEvents:
+        self._with_others()
+        log_events = self.events_by_id([event.id for event in events])
+        new, repeated = new_events(events, log_events, name)
+        refers = self.events_by_id([event.refers for event in new if event.kind == "withdrawal"])
+        kinds = {event.id: event.kind for event in (*refers.values(), *new)}
+        refuse_unknown_withdrawals(new, kinds.get, name)
+        for event in sorted(new, key=lambda event: event.kind == "withdrawal"):
+            self.apply({"event": event, "at": self.now})
+        return AddedEvents(len(new), repeated)
+
+    def try_to_add(self, event: Event, name: str) -> None:
+        before, own = len(self.done), self.connection.begin_nested()
+        try:
+            self.add([event], name)
+        except DataError:
+            own.rollback()
+            del self.done[before:]
+            raise
+        own.commit()
+
+    def place(self) -> int:
+        return self.connection.execute(select(func.max(tables.events.c.seq))).scalar() or 0
+
+    def events(self, up_to: int) -> list[Event]:
+        query = select(tables.events).where(tables.events.c.seq <= up_to).order_by(tables.events.c.seq)
+        return [event_of(row) for row in self.connection.execute(query).mappings()]
+
+    def find_round(self, name: str = "") -> tuple[Round, str]:
+        return find_round(self.connection, name)
+
+    def all_rounds(self) -> list[tuple[Round, str]]:
+        return all_rounds(self.connection)
+
+    def round_rows(self) -> Sequence[Row[Any]]:
+        """The rows; on a server the query also takes the lock of those who add events, and reads the server's time."""
+        rows = self.connection.execute(_listed(self.concurrent, self.database.tells_time)).all()
+        if rows and self.database.tells_time and self._now is None:
+            self._now = rows[0].now
+        return rows
+
+    def _with_others(self) -> None:
+        """Let others add events at the same time, but prevent a freeze meanwhile (see `alone`)."""
+        if not self.concurrent:
+            return
+        row = self.connection.exec_driver_sql(f"SELECT {TOGETHER}, {ABOVE}, {SERVERS_TIME}").one()
+        if self.database.tells_time and self._now is None:
+            self._now = row[2]
+
+    def alone(self) -> None:
+        if self.concurrent:
+            self.connection.exec_driver_sql(f"SELECT {ALONE}")
+
+    def _once(self, table: Table) -> Any:
+        """A statement that inserts a row unless its key exists; it returns a row only if it inserted."""
+        return ONCE[self.database.dialect, table.name]
+
+    def events_by_id(self, ids: list[str]) -> dict[str, Event]:
+        answer = {}
+        for start in range(0, len(ids), MANY):
+            query = select(tables.events).where(tables.events.c.id.in_(ids[start : start + MANY]))
+            for row in self.connection.execute(query).mappings():
+                answer[row["id"]] = event_of(row)
+        return answer
+
+    def _take(self, event: Event, at: str) -> None:
+        values = {name: getattr(event, name) for name in DEFAULTS} | {"received": at}
+        self.connection.execute(insert(tables.events), values)
+        if event.kind == "withdrawal":
+            self._withdraw(event.refers, at)
+            return
+        if self.replaying and self._gone(event.id):  # it was taken back by a line before its own
+            return
+        self._stand(event)
+        if event.round:
+            settle(self.connection, at, event)
+
+    def _gone(self, name: str) -> bool:
+        """Whether an event was withdrawn."""
+        gone = select(tables.withdrawn.c.id).where(tables.withdrawn.c.id == name)
+        return self.connection.execute(gone).first() is not None
+
+    def _stand(self, event: Event) -> None:
+        """Make an event current if it is later than the current one of its key."""
+        key = key_of(event)
+        if key is None:
+            return
+        values = {**key._asdict(), "event": event.id, "time": event.time}
+        before = None
+        while before is None:  # again where what stood was taken back between two looks
+            if self.connection.execute(self._once(tables.standing), values).first() is not None:
+                return
+            where = _at(key)
+            before = self.connection.execute(
+                select(tables.standing.c.time, tables.standing.c.event).where(*where).with_for_update()
+            ).first()
+        if (before.time, before.event) < (event.time, event.id):
+            self.connection.execute(update(tables.standing).where(*where).values(event=event.id, time=event.time))
+
+    def _withdraw(self, refers: str, at: str) -> None:
+        """Withdraw an event: an earlier label becomes current again, and the assignment returns to its assessor."""
+        if self._gone(refers):
+            return
+        self.connection.execute(insert(tables.withdrawn), {"id": refers})
+        event = self.events_by_id([refers]).get(refers)
+        if event is None:
+            return
+        self._unstand(event)
+        if event.round:
+            unsettle(self.connection, at, event)
+
+    def _unstand(self, event: Event) -> None:
+        key = key_of(event)
+        if key is None:
+            return
+        where = _at(key)
+        before = self.connection.execute(select(tables.standing.c.event).where(*where).with_for_update()).first()
+        if before is None or before.event != event.id:
+            return
+        self.connection.execute(delete(tables.standing).where(*where))
+        for earlier in self.of_subject(event):
+            if key_of(earlier) == key:
+                self._stand(earlier)
+
+    def of_subject(self, event: Event) -> list[Event]:
+        """The events about the same topic and document that were not withdrawn."""
+        c = tables.events.c
+        one = c.document.in_([event.document, event.other]) if event.other else c.document == event.document
+        query = select(tables.events).where(c.topic == event.topic, one, c.id.not_in(select(tables.withdrawn.c.id)))
+        return [event_of(row) for row in self.connection.execute(query).mappings()]
+
+
+class RecordTables:
+    """The tables of a log that is no database, computed in memory from its records."""
+
+    def __init__(self, clock: Callable[[], str] | None) -> None:
+        self._clock = clock
+        self._database: Database | None = None
+        self._applied = 0  # records that the tables hold
+
+    @contextmanager
+    def transaction(self, records: list[T], replay: Callable[[Transaction, T], None]) -> Iterator[TableTransaction]:
+        """A transaction on tables that hold these records; an error undoes it.
+
+        `replay` applies one earlier record. Records that the log adds to the list during the transaction belong to the
+        transaction.
+        """
+        if self._database is None:
+            self._database = open_database(":memory:", self._clock)
+        before = self._applied
+        try:
+            with self._database.in_words(), self._database.engine.begin() as connection:
+                earlier = TableTransaction(connection, self._database, replaying=True)
+                for record in records[before:]:
+                    replay(earlier, record)
+                self._applied = len(records)
+                yield TableTransaction(connection, self._database)
+                self._applied = len(records)
+        except BaseException:
+            self._applied = before
+            raise
+
+    def close(self) -> None:
+        """Forget the tables."""
+        if self._database is not None:
+            self._database.close()
+        self._database, self._applied = None, 0
+
+
+def _once(insert: Any, table: Table) -> Any:
+    key = {"events": ["id"], "standing": list(LabelKey._fields)}[table.name]
+    return insert(table).on_conflict_do_nothing(index_elements=key).returning(literal_column("1"))
+
+
+def _new_event() -> Any:
+    """SQLite's insert for new events: a conflicting insert would use up a number, and places must have no gaps."""
+    c = tables.events.c
+    names = [*DEFAULTS, "received"]
+    values = select(*(bindparam(name, type_=c[name].type) for name in names))
+    there = select(c.id).where(c.id == bindparam("id")).exists()
+    return sqlite.insert(tables.events).from_select(names, values.where(~there)).returning(literal_column("1"))
+
+
+ONCE = {
+    (dialect, table.name): _once(insert, table)
+    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+    for table in (tables.events, tables.standing)
+}
+ONCE["sqlite", "events"] = _new_event()
+OVER = (
+    select(func.min(tables.places.c.until))
+    .where(
+        tables.places.c.round == tables.rounds.c.name,
+        tables.places.c.state == literal_column("'leased'"),  # as the index says it
+        tables.places.c.counted,
+    )
+    .scalar_subquery()
+)
+
+
+@cache
+def _listed(locked: bool, timed: bool) -> Select[Any]:
+    """The query for every round, with locks and the server's time."""
+    query = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
+    if locked:
+        query = query.add_columns(literal_column(TOGETHER), literal_column(ABOVE))
+    return query.add_columns(literal_column(SERVERS_TIME).label("now")) if timed else query
+
+
+def _at(key: LabelKey) -> list[ColumnElement[bool]]:
+    return [tables.standing.c[name] == value for name, value in key._asdict().items()]

@@ -1,0 +1,1 @@
+"""Which documents to judge next, and how unjudged documents affect scores."""

@@ -1,0 +1,1 @@
+"""The pooling strategies, one file per family. Every class in this folder is registered."""

@@ -1,1 +1,0 @@
-"""The workbench: pages over the verbs of the workspace."""

@@ -1,1 +1,0 @@
-"""One function a page; a file for pages that belong together."""

@@ -1,0 +1,1 @@
+"""The workbench: the web pages of a workspace, with what they compute."""

@@ -1,0 +1,71 @@
+"""Keyboard shortcuts: the one list of them. Pages show it, and people change it on /me."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.http.refusal import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Shortcut(NamedTuple):
+    """A key and what it does on a page; `said` is the text that pages show."""
+
+    name: str
+    key: str
+    said: str
+    page: str = "judge"  # or "prefer", "topic"
+
+
+USUAL = (
+    Shortcut("unsure", "u", "not sure (before a grade)"),
+    Shortcut("cannot", "x", "cannot judge"),
+    Shortcut("skip", "s", "skip"),
+    Shortcut("undo", "z", "undo"),
+    Shortcut("note", "n", "note"),
+    Shortcut("mark", "h", "mark the selection"),
+    Shortcut("guidelines", "g", "guidelines"),
+    Shortcut("find", "/", "find"),
+    Shortcut("next_hit", ".", "next hit"),
+    Shortcut("previous_hit", ",", "previous hit"),
+    Shortcut("older", "j", "my label before"),
+    Shortcut("newer", "k", "my label after"),
+    Shortcut("help", "?", "help"),
+    Shortcut("left", "ArrowLeft", "the left one", "prefer"),
+    Shortcut("right", "ArrowRight", "the right one", "prefer"),
+    Shortcut("same", "=", "neither", "prefer"),
+    Shortcut("next_topic", "n", "next topic", "topic"),
+    Shortcut("previous_topic", "p", "previous topic", "topic"),
+)
+
+
+SHARED = ("undo", "help")  # keys of /judge that /prefer has too
+
+
+def is_on(each: Shortcut, page: str) -> bool:
+    """Whether a shortcut exists on a page."""
+    return each.page == page or (page == "prefer" and each.name in SHARED)
+
+
+def keys_of(settings: Mapping[str, Any]) -> list[Shortcut]:
+    """The shortcuts with the keys of somebody's settings."""
+    own = settings.get("keys", {})
+    return [each._replace(key=own.get(each.name, each.key)) for each in USUAL]
+
+
+def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
+    """The keys that differ from the usual ones; Refusal if one key has two meanings on a page."""
+    usual = {each.name: each for each in USUAL}
+    own = {name: key for name, key in keys.items() if name in usual and key and key != usual[name].key}
+    for key in own.values():
+        if key.isdigit() or not (len(key) == 1 or key.startswith("Arrow")) or key.isspace():
+            raise Refusal(f"expected a letter, a sign or an arrow as a key, found {key[:20]!r}; digits grade")
+    for page in dict.fromkeys(each.page for each in USUAL):
+        in_use: dict[str, Shortcut] = {}
+        for each in (each._replace(key=own.get(each.name, each.key)) for each in USUAL if is_on(each, page)):
+            other = in_use.setdefault(each.key.lower(), each)
+            if other is not each:
+                raise Refusal(f"the key {each.key!r} cannot be both: {other.said}, and {each.said}")
+    return own

@@ -1,0 +1,1 @@
+"""The pages: one function per page, and one file for pages that belong together."""

@@ -1,0 +1,281 @@
+"""Adjudication: the lead decides where people differ, one document after the other, the largest difference first.
+
+Labels are anonymous: people are A, B, C … in a random order per document, the same at each visit. The page holds no name, no
+id and no time of a label.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from cranfield.base.errors import DataError
+from cranfield.base.results import Answer, Table, as_dicts, plain
+from cranfield.judging.disagreements import Disputes, decided_count, decision, last_decisions, opinions
+from cranfield.judging.event import Event, new_id
+from cranfield.workbench.access_control import LEAD
+from cranfield.workbench.assessment import DocumentView, GradeOption, document_views, grade_options
+from cranfield.workbench.browser_events import refuse_first, script_events, subjects_in, submit_rows
+from cranfield.workbench.keyboard_shortcuts import keys_of
+from cranfield.workbench.links import link
+from cranfield.workbench.rendering import marked
+from cranfield.workbench.routes import ActionResult, Page, action, page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cranfield.base.results import Layout, Part
+    from cranfield.judging.event_intake import EventOutcome, Refusal
+    from cranfield.judging.log import Transaction
+    from cranfield.workbench.assessment import Subject
+    from cranfield.workbench.routes import PageRequest
+    from cranfield.workbench.workspace import Bench
+
+AHEAD = 2  # documents sent at once
+PATIENCE = 0.3  # seconds that a page waits for the list of disputes
+LAST = 10  # own decisions in the list
+ROW_FIELDS = ("topic", "document", "grade", "note", "overrule")
+DISPUTES: WeakKeyDictionary[Bench, Disputes] = WeakKeyDictionary()
+
+
+class AnonymousLabel(NamedTuple):
+    """The label of one person, without the name."""
+
+    who: str  # A, B, C …
+    grade: float | None  # None: cannot judge
+    sure: bool
+    note: str
+    passage: str
+
+
+class LeadDecision(NamedTuple):
+    """A decision on a document; `id` is filled in if it is one's own."""
+
+    topic: str
+    document: str
+    grade: float | None
+    note: str
+    id: str = ""
+
+
+class DisputedDocument(NamedTuple):
+    """A document on which people differ, with their labels and the grades to choose from."""
+
+    item: DocumentView
+    opinions: Sequence[AnonymousLabel]
+    grades: Sequence[GradeOption]
+    decision: LeadDecision | None = None
+
+
+@dataclass(frozen=True)
+class AdjudicationList(Answer):
+    """The next documents to decide about, and how many are left."""
+
+    topic: str = ""  # only this topic; empty: all
+    ready: bool = True  # False while the list of disputes is computed
+    left: int = 0
+    decided: int = 0
+    topics: Mapping[str, int] = field(default_factory=dict)
+    needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    cases: Sequence[DisputedDocument] = ()
+    last: Sequence[LeadDecision] = ()
+    outcomes: Sequence[EventOutcome] = ()
+
+    def content(self, how: Layout) -> Iterable[Part]:
+        yield f"{self.left:,} documents to decide, {self.decided:,} decided"
+        if self.topics:
+            yield Table(["topic", "documents"], [[topic, f"{count:,}"] for topic, count in self.topics.items()])
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        return {name: plain(as_dicts(value)) for name, value in vars(self).items()}
+
+    def records(self, how: Layout) -> Iterable[tuple[Any, ...]]:
+        yield "topic", "documents"
+        yield from self.topics.items()
+
+
+def next_disputes(request: PageRequest, topic: str, subject: Subject | None = None) -> AdjudicationList:
+    """The next documents to decide about, or the one that `subject` names."""
+    bench = request.site.bench
+    disputes = DISPUTES.setdefault(bench, Disputes(bench.log))
+    if not disputes.ready(PATIENCE):
+        return AdjudicationList(topic, ready=False)
+    disputes.refresh()
+    with bench.log.reading() as transaction:
+        last = [_decision(event, request.name) for event in last_decisions(transaction, request.name, LAST)]
+    subjects = [subject] if subject is not None else [each.subject for each in disputes.open(topic, n=AHEAD)]
+    return _list(bench, disputes, topic, last=last, **_cases(request, subjects))
+
+
+def submit_decisions(
+    request: PageRequest, rows: Sequence[Any], topic: str, n: int, have: Sequence[Subject] = ()
+) -> AdjudicationList:
+    """Add decisions or withdraw them; return the outcome of each and the next documents."""
+    bench, refuse = request.site.bench, _DecisionCheck(rows).refusal
+    outcomes, events = submit_rows(bench.log, request.name, rows, ROW_FIELDS, partial(_event, bench), refuse)
+    disputes = DISPUTES.setdefault(bench, Disputes(bench.log))
+    if not disputes.ready(PATIENCE):
+        return AdjudicationList(topic, ready=False, outcomes=outcomes)
+    disputes.refresh(_subjects(bench, events))
+    subjects = [each.subject for each in disputes.open(topic, without=have, n=n)]
+    return _list(bench, disputes, topic, outcomes=outcomes, **_cases(request, subjects))
+
+
+def _list(bench: Bench, disputes: Disputes, topic: str, **more: Any) -> AdjudicationList:
+    with bench.log.reading() as transaction:
+        decided = decided_count(transaction)
+    topics = disputes.by_topic()
+    left = topics.get(topic, 0) if topic else sum(topics.values())
+    return AdjudicationList(topic, left=left, decided=decided, topics=topics, **more)
+
+
+def _subjects(bench: Bench, events: Sequence[Event]) -> list[Subject]:
+    """The documents of decisions, and of decisions that were withdrawn."""
+    with bench.log.reading() as transaction:
+        withdrawn = transaction.events_by_id([event.refers for event in events if event.refers])
+    return [(event.topic, event.document) for event in (*events, *withdrawn.values()) if event.topic]
+
+
+def _cases(request: PageRequest, subjects: Sequence[Subject]) -> dict[str, Any]:
+    bench = request.site.bench
+    views, scale = document_views(bench, request.site.document, subjects), _scale(bench)
+    cases = []
+    for item in views["items"]:
+        with bench.log.reading() as transaction:
+            labels = opinions(transaction, item.topic, item.document)
+            current = decision(transaction, item.topic, item.document)
+        if not labels:
+            raise DataError(f"nobody has labelled {item.document!r:.100} for topic {item.topic!r:.100}")
+        grades = scale or tuple(sorted({event.grade for event in labels if event.grade is not None}))
+        by_lead = None if current is None else _decision(current, request.name)
+        cases.append(DisputedDocument(item, _anonymous(labels), grade_options(grades, bench.grades()), by_lead))
+    return {"needs": views["needs"], "cases": cases}
+
+
+def _scale(bench: Bench) -> tuple[float, ...]:
+    """The grades of the collection, else those of all rounds; empty if neither names any."""
+    if bench.grades():
+        return tuple(bench.grades())
+    with bench.log.reading() as transaction:
+        return tuple(sorted({grade for plan, _ in transaction.all_rounds() for grade in plan.scale}))
+
+
+def _anonymous(labels: Sequence[Event]) -> list[AnonymousLabel]:
+    """Labels in a random but fixed order, with letters for names."""
+
+    def order(event: Event) -> bytes:
+        text = "\0".join((event.topic, event.document, event.assessor))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+    return [
+        AnonymousLabel(_letter(place), event.grade, event.sure, event.note, event.passage)
+        for place, event in enumerate(sorted(labels, key=order))
+    ]
+
+
+def _letter(place: int) -> str:
+    """A to Z, then AA, AB …
+
+    >>> _letter(0), _letter(25), _letter(26)
+    ('A', 'Z', 'AA')
+    """
+    return (_letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+
+
+def _decision(event: Event, lead: str) -> LeadDecision:
+    own = event.assessor == lead
+    return LeadDecision(event.topic, event.document, event.grade, event.note, event.id if own else "")
+
+
+def _event(bench: Bench, row: Mapping[str, Any], base: dict[str, Any]) -> Event:
+    fields = {name: row[name] for name in ("topic", "document", "grade", "note") if row.get(name) is not None}
+    event = Event.of({"kind": "adjudication", "list": "adjudicate", **fields}, **base)
+    scale = _scale(bench)
+    if scale and event.grade not in scale:
+        grades = ", ".join(f"{each:g}" for each in sorted(scale))
+        raise DataError(f"expected a grade of {grades}, found {event.grade:g}")
+    return event
+
+
+class _DecisionCheck:
+    """Refuses a decision if nobody labelled the document, or somebody else has decided meanwhile."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        objects = [row for row in rows if isinstance(row, Mapping)]
+        self.overruling = {row.get("id") for row in objects if row.get("overrule") is True}
+
+    def refusal(self, transaction: Transaction, event: Event) -> Refusal | None:
+        """Why the log does not take a decision; None if it does."""
+        if event.kind == "withdrawal":
+            target = transaction.events_by_id([event.refers]).get(event.refers)
+            is_decision = target is not None and target.kind == "adjudication"
+            return None if is_decision else ("event", "there is no such decision to withdraw")
+        if not opinions(transaction, event.topic, event.document):
+            return "event", f"nobody has labelled {event.document!r:.100} for topic {event.topic!r:.100}"
+        current = decision(transaction, event.topic, event.document)
+        if current is not None and current.assessor != event.assessor and event.id not in self.overruling:
+            return "event", f"somebody has decided it meanwhile: {current.grade:g}"
+        return None
+
+
+KEYS = ("skip", "undo", "note", "help")
+
+
+@page("/adjudicate", LEAD, "next_disputes", table=True, menu=(50, "Adjudicate"))
+def adjudicate(request: PageRequest) -> Page:
+    """The next document on which people differ: its topic, its text and the labels, without names."""
+    topic, document = request.text("topic"), request.text("document")
+    subject = (topic, document) if topic and document else None
+    answer = next_disputes(request, "" if subject else topic, subject)
+    scripts = ("adjudicate.js",) if answer.ready else ("live.js",)
+    values = answer.to_dict() | {"state": "ready" if answer.ready else "running"}
+    status = 200 if answer.ready else 202
+    context = _context(request, answer, subject is not None)
+    return Page("Adjudicate", "adjudicate.html", values, context, answer.to_csv(spreadsheet=True), scripts, status)
+
+
+def _context(request: PageRequest, answer: AdjudicationList, alone: bool) -> dict[str, Any]:
+    """The template values: the first document as HTML, and the settings of the script."""
+    case = answer.cases[0] if answer.cases else None
+    settings = request.site.accounts.settings(request.name)
+    keys = [each for each in keys_of(settings) if each.name in KEYS]
+    text = "" if case is None else marked(case.item.text, case.item.marks)
+    script = {
+        "topic": answer.topic,
+        "keys": {each.name: each.key for each in keys},
+        "single": bool(settings.get("single_keys", True)),
+        "ahead": AHEAD,
+        "alone": alone,
+    }
+    need = {} if case is None else answer.needs[case.item.topic]
+    queries = {topic: request.site.query_of(topic) for topic in answer.topics}
+    more = {"case": case, "text": text, "need": need, "script": script, "keys": keys, "new_id": new_id()}
+    return {**more, "queries": queries, "alone": alone}
+
+
+@action("/adjudicate", LEAD, "submit_decisions")
+def post_decisions(request: PageRequest) -> ActionResult:
+    """Add decisions or withdraw them, and return the next documents; each is kept, repeated or refused."""
+    topic = request.form_field("of")
+    if "events" in request.form:
+        rows, have, n = script_events(request, AHEAD)
+        answer = submit_decisions(request, rows, topic, n, subjects_in(have))
+    else:
+        answer = submit_decisions(request, [_form_row(request)], topic, 0)
+        refuse_first(answer.outcomes, "Go back to see the document.")
+    values = {name: value for name, value in answer.to_dict().items() if name not in ("last", "ready")}
+    return ActionResult(link("/adjudicate", topic=topic), values)
+
+
+def _form_row(request: PageRequest) -> dict[str, Any]:
+    """The decision or withdrawal of a form without scripts."""
+    key = request.form_field("id") or new_id()
+    if request.form_field("refers"):
+        return {"id": key, "kind": "withdrawal", "refers": request.form_field("refers")}
+    about = {name: request.form_field(name) for name in ("topic", "document", "note") if request.form_field(name)}
+    overrule = {"overrule": True} if request.form_field("overrule") else {}
+    return {"id": key, **about, "grade": request.number("grade"), **overrule}

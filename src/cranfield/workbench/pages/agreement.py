@@ -1,0 +1,31 @@
+"""Inter-annotator agreement, for the lead."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cranfield.judging.agreement import VIEWS
+from cranfield.judging.round_status import status
+from cranfield.workbench.access_control import LEAD
+from cranfield.workbench.job_answers import ask
+from cranfield.workbench.routes import Page, page
+
+if TYPE_CHECKING:
+    from cranfield.workbench.routes import PageRequest
+
+MEASURE = "nDCG@10"
+
+
+@page("/agreement", LEAD, "jobs.ask agree", table=True, menu=(40, "Agreement"))
+def agreement(request: PageRequest) -> Page:
+    """Inter-annotator agreement with intervals, confusions, drift over time, and how each person's labels rank runs."""
+    round, by, measure = request.text("round"), request.text("by"), request.text("measure", MEASURE)
+    job = ask(request, "agree", round=round, by=by, measures=measure)
+    values = {"round": round, "by": by, "measure": measure, **job.values()}
+    context = {
+        "job": job,
+        "rounds": [each.name for each in status(request.site.bench.log).rows],
+        "views": VIEWS,
+        "apart": job.answer["contradictions"] if job.answer else 0,
+    }
+    return Page("Agreement", "agreement.html", values, context, job.table, ("live.js",), job.page_status(request))

@@ -1,0 +1,129 @@
+"""The first page, an overview of the workspace with the next steps; and the list of routes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.base.results import Answer, Entries, Layout, Table, plain
+from cranfield.judging.round_plan import OPEN
+from cranfield.workbench.access_control import VIEWER
+from cranfield.workbench.job_answers import ask
+from cranfield.workbench.routes import Page, entries, page
+from cranfield.workbench.selection import has_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cranfield.base.results import Part
+    from cranfield.judging.assignments import Version
+    from cranfield.judging.round_status import RoundStatus
+    from cranfield.workbench.routes import PageRequest
+    from cranfield.workbench.workspace import Bench
+
+
+class NextStep(NamedTuple):
+    """Something to do next: a sentence, the page where it is done, and the role that can do it."""
+
+    said: str
+    to: str = ""
+    role: str = "viewer"
+
+
+@dataclass(frozen=True)
+class Overview(Answer):
+    """The contents of a workspace, and the next steps."""
+
+    name: str
+    collection: str | None
+    topics: int
+    has_documents: bool
+    has_qrels: bool
+    runs: Sequence[str]
+    rounds: Sequence[RoundStatus]
+    versions: Sequence[Version]
+    events: int  # in the log
+    steps: Sequence[NextStep]
+
+    def content(self, how: Layout) -> Iterable[Part]:
+        yield self.steps[0].said
+        counts = {"topics": self.topics, "runs": len(self.runs), "rounds": len(self.rounds), "events": self.events}
+        counts |= {"versions": len(self.versions)}
+        entries = [("collection", self.collection or "none"), *((name, str(count)) for name, count in counts.items())]
+        yield Entries(entries)
+        if self.rounds:
+            rows = [[each.name, each.state, f"{each.done}", f"{each.places}"] for each in self.rounds]
+            yield Table(["round", "state", "labels", "of"], rows, names=2)
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        values = {name: value for name, value in vars(self).items() if name != "steps"}
+        values["runs"] = list(self.runs)
+        values["rounds"] = _fields(self.rounds, "name", "state", "done", "places")
+        values["versions"] = plain(_fields(self.versions, "name", "documents", "created"))
+        return {**values, "next": [step._asdict() for step in self.steps]}
+
+
+def _fields(rows: Sequence[Any], *names: str) -> list[dict[str, Any]]:
+    return [{name: getattr(row, name) for name in names} for row in rows]
+
+
+def overview(bench: Bench) -> Overview:
+    """An overview of a workspace; nothing in it takes long to compute."""
+    topics = bench.topics()
+    rounds = bench.rounds()
+    facts: dict[str, Any] = {
+        "name": os.path.basename(bench.folder),
+        "collection": bench.home and os.path.basename(bench.home),
+        "topics": 0 if topics is None else len(topics.queries),
+        "has_documents": bench.collection is not None,
+        "has_qrels": bench.qrels is not None,
+        "runs": [run.name for run in bench.runs()],
+        "rounds": rounds,
+        "versions": bench.versions(),
+        "events": bench.log.place(),
+    }
+    return Overview(**facts, steps=list(_steps(facts, has_labels(bench))))
+
+
+def _steps(facts: dict[str, Any], labelled: bool) -> Iterable[NextStep]:
+    """The next steps, the most urgent first; `labelled`: people have labelled documents."""
+    if not facts["has_documents"]:
+        yield NextStep(f"There are no documents yet: cranfield import … -o {facts['name']} brings a collection.")
+    if not facts["topics"]:
+        yield NextStep("There are no topics yet: put topics.jsonl next to the documents.")
+    if not facts["runs"]:
+        yield NextStep("There is no run yet: add one.", "/runs", "lead")
+    for each in facts["rounds"]:
+        if each.state == OPEN and each.done < each.places:
+            yield NextStep(f"Round {each.name}: {each.done} of {each.places} labels are in.", "/judge", "assessor")
+        elif each.state == OPEN:
+            full = f"Round {each.name} has all its {each.places} labels: review and close it."
+            yield NextStep(full, "/rounds", "lead")
+    if facts["runs"] and not facts["rounds"]:
+        lack = "No round of judging yet" if facts["has_qrels"] else "Nothing is judged yet"
+        yield NextStep(f"{lack}: plan a round.", "/rounds/new", "lead")
+    if labelled and not facts["versions"]:
+        yield NextStep("There are labels, and no version of them is frozen yet.", "/versions", "lead")
+    if facts["runs"] and (facts["has_qrels"] or labelled):
+        yield NextStep("See which run is best.", "/runs")
+
+
+@page("/", VIEWER, "overview")
+def home(request: PageRequest) -> Page:
+    """An overview of the workspace: collection, findings, runs, rounds, versions and the next steps."""
+    content = overview(request.site.bench)
+    steps = [each._asdict() for each in content.steps if request.may(each.role)]
+    findings = ask(request, "check")
+    values = {**content.to_dict(), "next": steps, "check": findings.values()}
+    return Page(content.name, "home.html", values, {"findings": findings}, scripts=("live.js", "sort.js"))
+
+
+@page("/api", VIEWER, "routes.entries")
+def api(request: PageRequest) -> Page:
+    """Every route: the least role, its twins, and what it does."""
+    routes = []
+    for each in entries():
+        about = {"path": each.path, "method": each.method, "role": each.role, "twins": each.paths()[1:]}
+        routes.append({**about, "verb": each.verb, "said": each.summary})
+    return Page("Routes", "api.html", {"routes": routes})

@@ -1,0 +1,260 @@
+"""The page on which an assessor judges: one document after the other, with its topic in view.
+
+A browser sends little: id, topic, document, grade, and so on. The server adds the assessor, the position of the document in the
+round, whether it is a repeat, and the guidelines. One request adds labels and returns the next documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import shortened
+from cranfield.judging.assessor_view import own_assignments, own_pace
+from cranfield.judging.event import RELEVANCE, Event, new_id
+from cranfield.judging.event_intake import REFUSED, EventOutcome
+from cranfield.judging.rounds import Leaseholder, answer_within
+from cranfield.workbench.access_control import ASSESSOR
+from cranfield.workbench.assessment import (
+    AHEAD,
+    PAGE,
+    JudgingWork,
+    document_views,
+    plan_scale,
+    reason_for_nothing,
+    round_progress,
+    subjects_of,
+    work,
+)
+from cranfield.workbench.browser_events import (
+    check_row,
+    event_time,
+    id_of,
+    refuse_first,
+    refuse_many,
+    script_events,
+    subjects_in,
+    submit_alone,
+)
+from cranfield.workbench.keyboard_shortcuts import keys_of
+from cranfield.workbench.links import link
+from cranfield.workbench.rendering import marked
+from cranfield.workbench.routes import ActionResult, Page, action, page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.judging.assessor_view import OwnPace
+    from cranfield.judging.log import Transaction
+    from cranfield.judging.round_plan import Lease, NoLease, Round
+    from cranfield.workbench.assessment import Subject
+    from cranfield.workbench.routes import PageRequest
+    from cranfield.workbench.workspace import Bench
+
+
+KINDS = ("judgment", "cannot-judge", "skip", "note", "withdrawal")
+EVENT_FIELDS = ("id", "kind", "topic", "document", "grade", "sure", "note", "passage", "seconds", "aspect", "refers")
+ROW_FIELDS = (*(name for name in EVENT_FIELDS if name not in ("id", "kind", "refers", "seconds")), "changes", "time")
+SERVER_FIELDS = ("time", "repeat", "list", "rank", "guideline")  # `changes` in a row is the id of the label before
+
+
+def submit_labels(
+    request: PageRequest, name: str, rows: Sequence[Any], n: int, have: Sequence[Subject] = ()
+) -> JudgingWork:
+    """Add the labels of an assessor, in a round or outside any; return the outcome of each and the next documents.
+
+    A refused label does not affect the others. `have` are documents whose texts the browser has already.
+    """
+    refuse_many(rows)
+    bench, assessor = request.site.bench, request.name
+    reader = _RowReader(bench, assessor, datetime.now(UTC))
+    if not name:
+        events, outcomes = reader.events(rows, None)
+        outcomes |= {event.id: submit_alone(bench.log, event, SERVER_FIELDS) for event in events}
+        return JudgingWork(outcomes=_in_order(rows, outcomes))
+
+    def work(transaction: Transaction) -> _Submission:
+        desk = Leaseholder(transaction, name, assessor)
+        events, refused = reader.events(rows, desk)
+        outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
+        own = own_pace(transaction, name, assessor, PAGE)
+        return _Submission(desk.plan, desk.state, refused | {each.id: each for each in outcomes}, leases, own)
+
+    submission = bench.log.write(work)
+    leases = submission.leases if n > 0 else []
+    return JudgingWork(
+        round=name,
+        state=submission.state,
+        outcomes=_in_order(rows, submission.outcomes),
+        progress=round_progress(bench, submission.plan, assessor, submission.own),
+        **reason_for_nothing(submission.plan, leases),
+        **document_views(bench, request.site.document, [each for each in subjects_of(leases) if each not in have]),
+    )
+
+
+class _Submission(NamedTuple):
+    """What one transaction wrote and read: everything that the reply needs."""
+
+    plan: Round
+    state: str
+    outcomes: dict[str, EventOutcome]
+    leases: list[Lease] | NoLease
+    own: OwnPace
+
+
+def aspects_for(bench: Bench, grade: float | None) -> list[str]:
+    """The aspects to judge for a document with a grade."""
+    return [] if grade is None else [each.name for each in bench.aspects() if each.asked_at(grade)]
+
+
+def _in_order(rows: Sequence[Any], outcomes: Mapping[str, EventOutcome]) -> list[EventOutcome]:
+    """The outcome of each row, in the order of the rows."""
+    return [outcomes[key] for key in dict.fromkeys(id_of(each) for each in rows)]
+
+
+class _RowReader:
+    """Turns the rows of one request into events."""
+
+    def __init__(self, bench: Bench, assessor: str, now: datetime) -> None:
+        self.bench, self.assessor, self.now = bench, assessor, now
+        self.aspects = {each.name: each for each in bench.aspects()}
+
+    def events(self, rows: Sequence[Any], desk: Leaseholder | None) -> tuple[list[Event], dict[str, EventOutcome]]:
+        """The events of the rows, and the outcomes of rows that are not events; `desk` is that of the round."""
+        events: dict[str, Event] = {}
+        refused = {}
+        for row in rows:
+            key = id_of(row)
+            try:
+                events.setdefault(key, self._event(row, len(events), desk))
+            except DataError as error:
+                refused[key] = EventOutcome(key, REFUSED, "event", str(error))
+        return list(events.values()), refused
+
+    def _event(self, row: Any, number: int, desk: Leaseholder | None) -> Event:
+        check_row(row, ROW_FIELDS)
+        if row.get("kind", "judgment") not in KINDS:
+            raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
+        fields = {name: row[name] for name in EVENT_FIELDS if row.get(name) is not None}
+        time = event_time(row, self.now + timedelta(microseconds=number))
+        event = Event.of(fields, assessor=self.assessor, time=time)
+        if event.kind == "withdrawal":
+            return event
+        self._check_grade(event, None if desk is None else desk.plan)
+        if desk is None:
+            return event
+        plan = desk.plan
+        assigned = _assignment(desk, event, row.get("changes"))
+        position = {} if assigned is None else {"rank": assigned.item + 1, "repeat": bool(assigned.repeat)}
+        return replace(event, round=plan.name, list=f"round {plan.name}", guideline=plan.guideline, **position)
+
+    def _check_grade(self, event: Event, plan: Round | None) -> None:
+        """Raise DataError for an unknown aspect or grade; the round itself checks its scale."""
+        if event.grade is None:
+            return
+        scale = plan_scale(self.bench, plan)
+        if event.aspect != RELEVANCE:
+            aspect = self.aspects.get(event.aspect)
+            if aspect is None:
+                raise DataError(f"there is no aspect {shortened(event.aspect)!r} to judge here")
+            scale = tuple(aspect.grades)
+        if event.grade not in scale:
+            raise DataError(f"expected a grade of {', '.join(f'{each:g}' for each in scale)}, found {event.grade:g}")
+
+
+def _assignment(desk: Leaseholder, event: Event, changes: Any) -> Any:
+    """The assessor's assignment of a document: that of the changed label, else one they hold, else an answered one."""
+    subject = event.topic, event.document
+    leased = [row for row in desk.mine() if (row.topic, row.document) == subject] if changes is None else []
+    if leased:
+        return min(leased, key=lambda row: row.repeat)
+    assignments = own_assignments(desk.transaction, desk.plan.name, desk.assessor, subject)
+    order = {"leased": 1, "done": 2, "extra": 2, "skipped": 2}
+    return min(
+        assignments, key=lambda each: (each.event != changes, order.get(each.state, 3), each.repeat), default=None
+    )
+
+
+LAST_LABEL = 10**6  # the largest offset into the list of one's labels
+
+
+@page("/judge", ASSESSOR, "assessment.work", menu=(10, "Judge"))
+def judge(request: PageRequest) -> Page:
+    """The next document to judge with its topic, the progress, and one's own labels; leases up to three documents."""
+    topic, document = request.text("topic"), request.text("document")
+    subject = (topic, document) if topic and document else None
+    first, ahead = request.whole("labels", 0, most=LAST_LABEL), request.whole("ahead", AHEAD, most=AHEAD)
+    answer = work(request, request.text("round"), subject, first, ahead)
+    title = "Judge" if not answer.items else answer.items[0].title or answer.items[0].document
+    script = "judge.js" if answer.round or answer.items else "waiting.js"
+    return Page(title, "judge.html", answer.to_dict(), _context(request, answer, first, subject), scripts=(script,))
+
+
+def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tuple[str, str] | None) -> dict[str, Any]:
+    """The template values: the first document as HTML, and the settings of the script."""
+    item = answer.items[0] if answer.items else None
+    settings = request.site.accounts.settings(request.name)
+    keys = [each for each in keys_of(settings) if each.page == "judge"]
+    script = {
+        "round": answer.round,
+        "grades": [each._asdict() for each in answer.grades],
+        "aspects": [{**each._asdict(), "grades": [one._asdict() for one in each.grades]} for each in answer.aspects],
+        "keys": {each.name: each.key for each in keys},
+        "single": bool(settings.get("single_keys", True)),
+        "at": None if item is None else [item.topic, item.document],
+        "alone": subject is not None,
+        "ahead": AHEAD,
+    }
+    before, after = "", ""
+    if item is not None:
+        spans, cut = item.marks, item.opens_at
+        before = marked(item.text[:cut], [span for span in spans if span[1] <= cut])
+        after = marked(item.text[cut:], [(start - cut, end - cut) for start, end in spans if start >= cut])
+    return {
+        "item": item,
+        "text_before": before,
+        "text_after": after,
+        "need": {} if item is None else answer.needs[item.topic],
+        "script": script,
+        "keys": keys,
+        "new_id": new_id(),
+        "first": first,
+    }
+
+
+@action("/judge", ASSESSOR, "submit_labels")
+def post_judgments(request: PageRequest) -> ActionResult:
+    """Add judgments, skips, notes or withdrawals, and return the next documents; each is kept, repeated or refused."""
+    if "events" not in request.form:
+        return _from_form(request)
+    rows, have, n = script_events(request, AHEAD)
+    answer = submit_labels(request, request.form_field("round"), rows, n, subjects_in(have))
+    return ActionResult(link("/judge", round=answer.round), _brief(answer))
+
+
+def _brief(answer: JudgingWork) -> Mapping[str, Any]:
+    """The values that change with each reply, without grades and guidelines."""
+    left_out = ("rounds", "guidelines", "grades", "aspects", "labels", "more_labels", "label")
+    return {name: value for name, value in answer.to_dict().items() if name not in left_out}
+
+
+def _from_form(request: PageRequest) -> ActionResult:
+    """Add the label of a form without scripts, and go on to the next document."""
+    name, kind = request.form_field("round"), request.form_field("kind") or "judgment"
+    about = {key: request.form_field(key) for key in ("topic", "document")}
+    label: dict[str, Any] = {"id": request.form_field("id") or new_id(), "kind": kind, **about}
+    label["sure"] = request.form_field("unsure") != "on"
+    label |= {key: request.form_field(key) for key in ("note", "changes") if request.form_field(key)}
+    if kind == "judgment":
+        label["grade"] = request.number("grade")
+    rows = [label]
+    for aspect in aspects_for(request.site.bench, label.get("grade")):
+        grade = request.number(f"aspect-{aspect}")
+        if grade is not None:
+            rows.append({"id": f"{label['id'][:60]}-{len(rows)}", **about, "aspect": aspect, "grade": grade})
+    answer = submit_labels(request, name, rows, 0)
+    refuse_first(answer.outcomes, "Go back to see the document again.")
+    alone = {} if name else about
+    return ActionResult(link("/judge", round=name, **alone), _brief(answer))

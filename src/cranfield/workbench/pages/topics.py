@@ -1,0 +1,287 @@
+"""Topics: the list of them, and one topic with two runs side by side, the text of a document, and a form to judge it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.base.errors import DataError
+from cranfield.base.passages import best_passage, marks
+from cranfield.base.results import Answer, Cell, Layout, Table, plain
+from cranfield.http.refusal import SAFE, Refusal
+from cranfield.judging.event import Event
+from cranfield.judging.log_queries import documents_labelled_by_people
+from cranfield.workbench.access_control import ASSESSOR, VIEWER
+from cranfield.workbench.job_answers import MEASURES, ask, ask_scores, judgment_options
+from cranfield.workbench.jobs import Failed
+from cranfield.workbench.keyboard_shortcuts import keys_of
+from cranfield.workbench.links import link
+from cranfield.workbench.rendering import marked
+from cranfield.workbench.routes import ActionResult, Page, action, page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cranfield.base.results import Part
+    from cranfield.workbench.job_answers import JobAnswer
+    from cranfield.workbench.routes import PageRequest
+    from cranfield.workbench.workspace import Bench
+
+
+def topics_with_counts(bench: Bench) -> list[dict[str, Any]]:
+    """Every topic with its query and the number of documents that people have labelled."""
+    table = bench.topics()
+    labelled = documents_labelled_by_people(bench.database)
+    queries = {} if table is None else dict(table.queries)
+    return [
+        {"topic": topic, "query": queries.get(topic, ""), "labelled": labelled.get(topic, 0)}
+        for topic in dict.fromkeys([*queries, *sorted(labelled)])
+    ]
+
+
+def judge_now(bench: Bench, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
+    """Label a document outside any round; False if this person has already given it the same grade."""
+    scale = bench.grades()
+    if scale and grade not in scale:
+        grades = ", ".join(f"{each:g}" for each in scale)
+        raise DataError(f"expected a grade of {grades}, found {grade:g}")
+    event = Event(topic=topic, document=document, grade=grade, assessor=assessor, list="topic", id=id)
+
+    def is_new(labels: list[Event]) -> bool:
+        return not any(each.assessor == assessor and each.grade == grade and not each.repeat for each in labels)
+
+    return bench.log.add_if(event, is_new)
+
+
+BY_DIFFERENCE = "difference"
+
+
+class TopicRow(NamedTuple):
+    """A topic, and the scores of two runs if two are selected."""
+
+    topic: str
+    query: str
+    labelled: int
+    one: float | None = None
+    other: float | None = None
+    difference: float | None = None
+
+
+@dataclass(frozen=True)
+class TopicList(Answer):
+    """The list of topics; `to` gives the page of a topic."""
+
+    rows: Sequence[TopicRow]
+    runs: tuple[str, str] | None
+    to: Callable[[str], str]
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        head = ["topic", "query", *([*self.runs, "difference"] if self.runs else []), "labelled here"]
+        rows = []
+        for row in self.rows:
+            cells = [Cell(row.topic, to=self.to(row.topic)), Cell(row.query)]
+            if self.runs:
+                cells += [how.cell(row.one), how.cell(row.other), how.cell(row.difference, signed=True)]
+            rows.append([*cells, Cell(str(row.labelled), row.labelled)])
+        yield Table(head, rows, 1, 2, keys=[{"topic": row.topic} for row in self.rows])
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        names = TopicRow._fields if self.runs else TopicRow._fields[:3]
+        rows = [{name: getattr(row, name) for name in names} for row in self.rows]
+        answer: dict[str, Any] = plain({"topics": rows}, how.digits)
+        return answer
+
+
+def around(bench: Bench, topic: str, scores: Sequence[Mapping[str, Any]] | None = None) -> tuple[str, str]:
+    """The topics before and after one, in the order of `scores`, else in the order of their file.
+
+    Empty at the ends, and if the topic is not in the list. Reads no label.
+    """
+    table = bench.topics()
+    in_file = [] if table is None else list(table.queries)
+    topics = in_file if scores is None else [row["topic"] for row in scores]
+    if topic not in topics:
+        return "", ""
+    place = topics.index(topic)
+    return "".join(topics[max(place - 1, 0) : place]), "".join(topics[place + 1 : place + 2])
+
+
+def topic_list(
+    bench: Bench,
+    to: Callable[[str], str],
+    *,
+    runs: tuple[str, str] | None = None,
+    scores: Sequence[Mapping[str, Any]] | None = None,
+    words: str = "",
+) -> TopicList:
+    """Topics in the order of their file; with `scores` of a comparison, the largest gain first.
+
+    The list has only topics whose id or query contains all `words`.
+    """
+    topics = {row["topic"]: TopicRow(**row) for row in topics_with_counts(bench)}
+    names = ("one", "other", "difference")
+    first = {
+        row["topic"]: topics.get(row["topic"], TopicRow(row["topic"], "", 0))._replace(**{k: row[k] for k in names})
+        for row in scores or ()
+    }
+    rows = (first | {topic: row for topic, row in topics.items() if topic not in first}).values()
+    search = words.casefold().split()
+    matches = [row for row in rows if all(word in f"{row.topic} {row.query}".casefold() for word in search)]
+    return TopicList(matches, runs if scores is not None else None, to)
+
+
+IN_PANE = 6000  # characters of a text
+CARRIED = ("measures", "judgments", "policy", "order")  # parameters that links to other topics carry along
+SCRIPTS = ("live.js", "sort.js", "topic.js")
+
+
+@page("/topic", VIEWER, "jobs.ask sides", table=True, menu=(80, "Topics"))
+def topic(request: PageRequest) -> Page:
+    """Two runs on one topic side by side; without a topic, the list of topics."""
+    name = request.text("topic")
+    if name or request.text("one"):
+        request.refuse_blind("Lists and grades are shown when it is closed.")
+    return _one_topic(request, name) if name else _all_topics(request)
+
+
+def _all_topics(request: PageRequest) -> Page:
+    """Every topic; with two runs, those on which they differ most come first."""
+    names = [run.name for run in request.site.bench.runs()]
+    one, other = request.text("one"), request.text("other")
+    job = ask_scores(request, "compare", one=one, other=other) if one and other and one != other else None
+    listing = _listing(request, one, other, job, request.text("words"))
+    values = {"one": one, "other": other, **(job.values() if job else {}), **listing.to_dict()}
+    values.pop("answer", None)  # the topics hold the part of it that is shown
+    context = {
+        "listing": listing,
+        "job": job,
+        "runs": [] if request.blind else names,
+        "words": request.text("words"),
+        "measures": request.text("measures") or MEASURES,
+        **judgment_options(request),
+    }
+    status = job.page_status(request) if job else 200
+    return Page("Topics", "topics.html", values, context, listing.to_csv(spreadsheet=True), SCRIPTS, status)
+
+
+def _listing(request: PageRequest, one: str, other: str, job: JobAnswer | None, words: str = "") -> TopicList:
+    answer = job.answer if job else None
+    along = {key: request.text(key) for key in CARRIED} | ({"order": BY_DIFFERENCE} if job else {})
+    return topic_list(
+        request.site.bench,
+        lambda topic: link("/topic", topic=topic, one=one, other=other, **along),
+        runs=(one, other),
+        scores=answer["topics"] if answer else None,
+        words=words,
+    )
+
+
+def _one_topic(request: PageRequest, name: str) -> Page:
+    bench = request.site.bench
+    runs = [run.name for run in bench.runs()]
+    one, other = request.text("one") or "".join(runs[:1]), request.text("other") or "".join(runs[1:2] or runs[:1])
+    measure = request.text("measure") or (request.text("measures") or MEASURES).split()[0]
+    job, unjudged = _side_by_side(request, name, one, other, measure) if runs else (None, "")
+    answer = job.answer if job else None
+    table = bench.topics()
+    values = {
+        "topic": name,
+        "query": request.site.query_of(name),
+        "about": {} if table is None else {key: texts.get(name, "") for key, texts in table.columns.items()},
+        "one": one,
+        "other": other,
+        "measure": measure,
+        **({"unjudged": unjudged} if unjudged else {}),
+        **(job.values() if job else {}),
+    }
+    along = {"one": one, "other": other} | {key: request.text(key) for key in ("measure", *CARRIED)}
+    before, after = _around(request, name, one, other)
+    context = {
+        "runs": runs,
+        "job": job,
+        "unjudged": unjudged,
+        "lists": _lists(request, answer) if answer else [],
+        "pane": _pane(request, name),
+        "grades": bench.grades(),
+        "along": along,
+        "pair": link("/topic", topic=name, **along),
+        "before": before and link("/topic", topic=before, **along),
+        "after": after and link("/topic", topic=after, **along),
+        "keys": {each.name: each.key for each in keys_of(_settings(request)) if each.page == "topic"},
+        "single": bool(_settings(request).get("single_keys", True)),
+        **judgment_options(request),
+    }
+    csv, status = (job.table, job.page_status(request)) if job else (None, 200)
+    return Page(f"Topic {name}", "topic.html", values, context, csv, SCRIPTS, status)
+
+
+def _settings(request: PageRequest) -> Any:
+    return {} if request.account is None else request.account.settings
+
+
+def _side_by_side(request: PageRequest, name: str, one: str, other: str, measure: str) -> tuple[JobAnswer, str]:
+    """Both lists with scores; if nothing of the topic is judged, the lists alone and the reason."""
+    try:
+        job = ask_scores(request, "sides", one=one, other=other, topic=name, measures=measure)
+        if not isinstance(job.state, Failed):
+            return job, ""
+        why = job.why
+    except DataError as error:
+        why = request.site.public_text(str(error))
+    return ask(request, "lists", one=one, other=other, topic=name), why
+
+
+def _around(request: PageRequest, name: str, one: str, other: str) -> tuple[str, str]:
+    """The topics before and after: by the difference of both runs if the query says so, else as in their file."""
+    scores = None
+    if request.text("order") == BY_DIFFERENCE and one != other:
+        with suppress(DataError):  # nothing is judged
+            compared = ask_scores(request, "compare", one=one, other=other).answer
+            scores = compared["topics"] if compared else None
+    return around(request.site.bench, name, scores)
+
+
+def _lists(request: PageRequest, answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """Both lists with the titles of their documents, and the number of unjudged documents."""
+    return [
+        {
+            **each,
+            "documents": [{**entry, "title": _title(request, entry["document"])} for entry in each["documents"]],
+            "unjudged": sum(not entry["judged"] for entry in each["documents"]),
+        }
+        for each in answer["lists"]
+    ]
+
+
+def _title(request: PageRequest, identity: str) -> str:
+    content = request.site.document(identity)
+    return "" if content is None else content.title or " ".join(content.text[:120].split())
+
+
+def _pane(request: PageRequest, topic: str) -> dict[str, Any] | None:
+    """The text of the selected document, from its best passage on; None if none is selected."""
+    identity = request.text("document")
+    if not identity:
+        return None
+    content = request.site.document(identity)
+    if content is None:
+        return {"id": identity, "title": "", "text": "", "there": False, "more": 0}
+    query = request.site.query_of(topic)
+    start = best_passage(content.text, query)[0] if query and len(content.text) > IN_PANE else 0
+    text = content.text[start : start + IN_PANE]
+    words = marked(text, marks(text, query) if query else [])
+    return {"id": identity, "title": content.title, "text": words, "there": True, "more": len(content.text) - len(text)}
+
+
+@action("/topic", ASSESSOR, "judge_now")
+def judge_this(request: PageRequest) -> ActionResult:
+    """Label a document of a topic outside any round."""
+    request.refuse_blind("Judge the document in that round, on the page /judge.", SAFE)
+    name, document, grade = request.form_field("topic"), request.form_field("document"), request.number("grade")
+    if grade is None or not name or not document:
+        raise Refusal("a label needs a topic, a document and a grade")
+    new = judge_now(request.site.bench, request.name, name, document, grade, request.form_field("id"))
+    along = {key: request.form_field(key) for key in ("one", "other", "measure", *CARRIED)}
+    back = link("/topic", topic=name, document=document, **along)
+    return ActionResult(f"{back}#pane", {"topic": name, "document": document, "grade": grade, "new": new})

@@ -1,0 +1,69 @@
+"""Frozen qrels, and what changed from one version to another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from cranfield.judging.policies import PolicySettings, policies
+from cranfield.judging.versions import Versions, all_versions, find_version, freeze, thaw
+from cranfield.workbench.access_control import LEAD, VIEWER
+from cranfield.workbench.job_answers import ask
+from cranfield.workbench.rendering import csv_of
+from cranfield.workbench.routes import ActionResult, Page, action, page
+
+if TYPE_CHECKING:
+    from cranfield.workbench.routes import PageRequest
+
+
+@page("/versions", VIEWER, "judging.all_versions", table=True, menu=(90, "Versions"))
+def versions(request: PageRequest) -> Page:
+    """Frozen versions of the qrels: name, policy, number of judgments, hash."""
+    log = request.site.bench.log
+    frozen = Versions(log.name, all_versions(log))
+    context = {"frozen": frozen, "policies": policies(), "names": [each.name for each in frozen.rows]}
+    table = frozen.to_csv(spreadsheet=True) if frozen.rows else "name\n"
+    return Page("Versions", "versions.html", {"versions": frozen.to_dict()}, context, table)
+
+
+@action("/versions", LEAD, "judging.freeze")
+def freeze_now(request: PageRequest) -> ActionResult:
+    """Freeze the current labels under a name."""
+    name, policy = request.form_field("name").strip(), request.form_field("policy", "latest")
+    version, decided = freeze(request.site.bench.log, name, policy, PolicySettings(), request.form_field("note"))
+    values = {"name": version.name, "hash": version.hash, "documents": version.documents, "notes": decided.notes()}
+    return ActionResult("/versions", values)
+
+
+@page("/version", VIEWER, "judging.thaw", table=True)
+def version(request: PageRequest) -> Page:
+    """The qrels of a version, computed again and checked against their hash; the table has every judgment."""
+    request.refuse_blind("Qrels are shown when it is closed.")
+    name = request.required("name")
+    log = request.site.bench.log
+    details, decided = find_version(log, name), thaw(log, name)
+    rows = [(t, d, f"{grade:g}") for t, grades in decided.grades.items() for d, grade in grades.items()]
+    counts = Counter(grade for _, _, grade in rows)
+    names = ("name", "policy", "hash", "created", "note", "documents")
+    values = {
+        **{name: getattr(details, name) for name in names},
+        "topics": len(decided.grades),
+        "grades": dict(sorted(counts.items(), key=lambda each: float(each[0]))),
+        "notes": decided.notes(),
+    }
+    return Page(name, "version.html", values, table=csv_of(["topic", "document", "grade"], rows))
+
+
+@page("/diff", VIEWER, "jobs.ask diff", table=True)
+def diff(request: PageRequest) -> Page:
+    """The labels that changed from one version to another or to now, and the verdicts that changed."""
+    request.refuse_blind("Changes are shown when it is closed.")
+    names = [each.name for each in all_versions(request.site.bench.log)]
+    a, b = request.text("a", names[-1] if names else ""), request.text("b")
+    context: dict[str, Any] = {"names": names, "a": a, "b": b}
+    if not a:
+        return Page("Changes", "diff.html", {"versions": names}, {**context, "job": None})
+    job = ask(request, "diff", a=a, b=b)
+    values = {"versions": names, "a": a, "b": b, **job.values()}
+    context |= {"job": job}
+    return Page("Changes", "diff.html", values, context, job.table, ("live.js",), job.page_status(request))

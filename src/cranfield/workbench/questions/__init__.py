@@ -1,0 +1,1 @@
+"""The questions that pages ask: one class per question, one file per family."""

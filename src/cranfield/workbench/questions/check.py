@@ -1,0 +1,83 @@
+"""What `check` finds in the collection and in runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cranfield.base.findings import SEVERITIES
+from cranfield.base.parameters import Flag
+from cranfield.base.results import Cell, Table
+from cranfield.base.text_layout import counted
+from cranfield.workbench.question import Names, WorkbenchQuestion, details_html, scrolling_table
+from cranfield.workbench.selection import of_runs
+
+if TYPE_CHECKING:
+    from cranfield.base.findings import Finding
+    from cranfield.base.results import Answer
+    from cranfield.inputs.inputs import RunFile
+    from cranfield.workbench.question import Tell
+    from cranfield.workbench.workspace import Bench
+
+
+class CheckQuestion(WorkbenchQuestion):
+    """Findings in the collection and in runs, by line, errors first."""
+
+    name = "check"
+    activity = "checking files"
+    runs = Names("the runs; default: all")
+    collection = Flag("whether to check the collection as well", default=True)
+
+    def files(self, bench: Bench) -> list[RunFile]:
+        return [bench.run(name) for name in self.runs] if self.runs else bench.runs()
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, SUBTOPICS
+        from cranfield.workbench.disk_caches import mark_of
+
+        hashes = of_runs(bench, self.files(bench))
+        for name in (QRELS, SUBTOPICS, META):
+            if (path := bench.file(name)) is not None:
+                hashes[name] = bench.hashes.of(path)
+        if self.collection and (path := bench.file(DOCUMENTS)) is not None:
+            hashes[DOCUMENTS] = repr(mark_of(path))  # the file may have gigabytes: it is not hashed
+        return hashes
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.collections.check import Findings, check
+        from cranfield.collections.check.collection_checks import check_collection
+
+        findings = list(check_collection(bench.collection, tell)) if self.collection and bench.collection else []
+        files = self.files(bench)
+        if files:
+            in_runs = check([run.path for run in files], bench.qrels, "run")
+            findings += [each for each in in_runs if each.file != bench.qrels]
+        start = f"{bench.folder}/"
+        return Findings(replace(each, file=each.file.removeprefix(start)) for each in findings)
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        from cranfield.collections.check import Findings
+
+        assert isinstance(answer, Findings)
+        if not answer:
+            return "<p>Nothing found.</p>"
+        parts = []
+        for severity in SEVERITIES:
+            findings = [each for each in answer if each.severity == severity]
+            if findings:
+                table, name = _table(findings), counted(len(findings), severity)
+                parts.append(details_html(name, table) if severity == "note" else f"<h3>{name}</h3>{table}")
+        return f'<div class="findings">{"".join(parts)}</div>'
+
+
+def _table(findings: list[Finding]) -> str:
+    """One row per finding, with examples of its lines."""
+    rows: list[list[Cell | str]] = [
+        [
+            each.file,
+            Cell("" if each.line is None else str(each.line), each.line),
+            " ".join([each.message, *(f"[{example}]" for example in each.examples)]),
+        ]
+        for each in findings
+    ]
+    return scrolling_table(Table(["file", "line", "finding"], rows, 1, 3))

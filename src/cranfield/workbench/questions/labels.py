@@ -1,0 +1,130 @@
+"""Questions about labels: inter-annotator agreement, and changes between versions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cranfield.base.errors import DataError
+from cranfield.base.parameters import Choice, Flag, Text, shortened
+from cranfield.judging.agreement import VIEWS, Agreements
+from cranfield.judging.event import RELEVANCE
+from cranfield.reports.charts import interval_chart, line_chart
+from cranfield.workbench.question import RunsQuestion, Words, answer_html, figures_html, refuse_policy
+from cranfield.workbench.selection import JudgmentSource, basis, of_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cranfield.base.results import Answer
+    from cranfield.inputs.inputs import RunFile
+    from cranfield.reports.charts import Chart
+    from cranfield.workbench.question import Tell
+    from cranfield.workbench.workspace import Bench
+
+
+RANKABLE = 3  # runs needed for a rank correlation
+
+
+class AgreementQuestion(RunsQuestion):
+    """Inter-annotator agreement with intervals, by person and by grade; with runs, how each person's labels rank them."""
+
+    name = "agree"
+    activity = "comparing the labels of people"
+    least = 0
+    measures = Words(("nDCG@10",), "the measures that rank runs by the labels of each person")
+    aspect = Text(RELEVANCE, "the aspect that was judged")
+    round = Text("", "the round whose labels count; default: all")
+    by = Choice("", "what to show one by one", *VIEWS)
+
+    def refuse(self, bench: Bench) -> None:
+        super().refuse(bench)
+        if self.round and self.round not in _rounds(bench):
+            raise DataError(f"there is no round {shortened(self.round)!r}")
+
+    def depends_on_labels(self, bench: Bench) -> bool:
+        return True
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        return of_runs(bench, self.files(bench)) | {"rounds": ",".join(_rounds(bench))}
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.commands.judging import agree
+
+        paths = [run.path for run in self.files(bench)]
+        agreements = agree(
+            [bench.location],
+            runs=paths if len(paths) >= RANKABLE else [],
+            measures=self.measures,
+            aspect=self.aspect,
+            round=self.round,
+            view=self.by,
+        )
+        return replace(agreements, name=f"{bench.name}, round {self.round}" if self.round else bench.name)
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        assert isinstance(answer, Agreements)
+        return answer_html(answer, every=True) + figures_html(list(_charts(answer)))
+
+
+def _charts(answer: Agreements) -> Iterator[tuple[Chart, str]]:
+    """A chart of the coefficients with intervals, and one of each person's agreement with others over time."""
+    rows = [(one.coefficient, one.value, one.low, one.high) for one in answer.coefficients if one.defined]
+    if rows:
+        title = f"Agreement, with {answer.coefficients[0].level:.0%} intervals"
+        yield interval_chart(rows, "coefficient", title, rule=0), "The table of coefficients holds the numbers."
+    if answer.drift:
+        series = {
+            name: ([float(span.until) for span in spans], [span.agree for span in spans])
+            for name, spans in answer.drift.items()
+        }
+        title = "Drift: share of each person's labels that equal another person's, over time"
+        chart = line_chart(series, "shared labels so far", "share the same", title, y_domain=(0, 1))
+        yield chart, "The columns first half and second of the table of people hold the same in two steps."
+
+
+def _rounds(bench: Bench) -> list[str]:
+    with bench.log.reading() as transaction:
+        return sorted(plan.name for plan, _ in transaction.all_rounds())
+
+
+class VersionDiffQuestion(RunsQuestion):
+    """The labels that changed from one frozen version to another, or to the current labels, and the verdicts that changed."""
+
+    name = "diff"
+    activity = "comparing judgments"
+    least = 0
+    a = Text(..., "the version before")  # type: ignore[arg-type]
+    b = Text("", "the version after; default: the current labels")
+    policy = Text("", "the current label that counts where people differ; default: the policy of the version before")
+    scored = Flag("whether to score runs by both versions", default=True)
+
+    def refuse(self, bench: Bench) -> None:
+        from cranfield.judging.versions import find_version
+
+        super().refuse(bench)
+        if self.policy:
+            refuse_policy(self.policy)
+        for name in filter(None, (self.a, self.b)):
+            find_version(bench.log, name)
+
+    def files(self, bench: Bench) -> list[RunFile]:
+        return super().files(bench) if self.scored else []
+
+    def depends_on_labels(self, bench: Bench) -> bool:
+        return not self.b
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        hashes = of_runs(bench, self.files(bench))
+        for side, name in (("a", self.a), ("b", self.b)):
+            sources = basis(bench, JudgmentSource("log", name), self.policy)
+            hashes |= {f"{side} {key}": value for key, value in sources.items()}
+        return hashes
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.commands.judging import diff
+        from cranfield.judging.versions import find_version
+
+        paths = [run.path for run in self.files(bench)]
+        policy = self.policy or find_version(bench.log, self.a).policy
+        return diff(bench.location, self.a, self.b or None, runs=paths, measures=self.measures, policy=policy)

@@ -1,0 +1,142 @@
+"""Questions about pools: the cost of a round, and whether the judgments can score a new run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cranfield.base.errors import ConventionError
+from cranfield.base.parameters import Real, Text, Whole
+from cranfield.base.results import Both, Table
+from cranfield.workbench.question import (
+    PAGE,
+    Names,
+    RunsQuestion,
+    ScoringQuestion,
+    answer_html,
+    details_html,
+    scrolling_table,
+    verdict_html,
+)
+from cranfield.workbench.selection import has_labels, inputs_of
+
+if TYPE_CHECKING:
+    from cranfield.base.results import Answer
+    from cranfield.inputs.inputs import RunFile
+    from cranfield.judging.round_plan import RoundItem
+    from cranfield.pooling.reuse import Thin
+    from cranfield.workbench.question import Tell
+    from cranfield.workbench.workspace import Bench
+
+
+class PoolPlanQuestion(RunsQuestion):
+    """The size, the overlap and the hours of a round on the top documents of runs, without labelled documents."""
+
+    name = "pool-plan"
+    activity = "pooling the top documents of runs"
+    strategy = Text("depth", "the pooling strategy; see cranfield pool --list")
+    depth = Whole(100, "the depth of the pool: documents per run and topic", high=100_000)
+    cap = Whole(0, "the maximum number of documents per topic; 0: all", low=0)
+    overlap = Whole(1, "the number of people who label each document", high=100)
+    double = Real(0.0, "the share of documents that one more person labels", 0, 1)
+    sample = Whole(0, "the size of a random sample; 0: all documents", low=0)
+    seconds = Real(0.0, "seconds per label; default: the pace so far, or 60 if nobody has labelled", 0, 86_400)
+    seed = Whole(0, "the seed of the random numbers", low=0)
+
+    def refuse(self, bench: Bench) -> None:
+        from cranfield.pooling.strategy import STRATEGIES
+
+        super().refuse(bench)
+        if STRATEGIES.named(self.strategy).reads and bench.collection is None:
+            raise ConventionError(f"strategy {self.strategy} reads documents, and there is no collection yet")
+
+    def depends_on_labels(self, bench: Bench) -> bool:
+        return True
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        from cranfield.workbench.disk_caches import mark_of
+
+        qrels = bench.qrels
+        return super().depends(bench) | ({} if qrels is None else {"qrels": repr(mark_of(qrels))})
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.commands.pooling import Depths, statistics
+        from cranfield.judging.round_plan import RoundPlan
+        from cranfield.judging.round_status import pace
+
+        documents, judged, _ = self.documents(bench, tell)
+        before = pace(bench.log)
+        seconds = self.seconds or before or 60.0
+        source = "as given" if self.seconds else "the median so far" if before else "a guess: nobody has labelled yet"
+        plan = RoundPlan.of(documents, self.strategy, seconds, source, judged)
+        return Both(plan, statistics(inputs_of(bench, self.files(bench)), Depths(self.depth), seconds), "pool")
+
+    def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
+        """The documents of the round, the number left out because they have a label, and the frame of the sample."""
+        from cranfield.commands.pooling import Depths, pool
+        from cranfield.judging.round_plan import frame_of, plan_items
+        from cranfield.pooling.strategy import STRATEGIES
+
+        result = pool(
+            inputs_of(bench, self.files(bench), rel=bench.relevant_from),
+            Depths(self.depth),
+            judgments=bench.location if has_labels(bench) else None,
+            collection=bench.collection if STRATEGIES.named(self.strategy).reads else None,
+            strategy=self.strategy,
+            seed=self.seed,
+            progress=tell,
+            cap=self.cap or None,
+        )
+        documents = plan_items(
+            result.items, overlap=self.overlap, double=self.double, sample=self.sample or None, seed=self.seed
+        )
+        return documents, result.session.judged, frame_of(result.items) if self.sample else {}
+
+
+class ReuseQuestion(ScoringQuestion):
+    """What runs lose when they are left out of the pool, and how to read new runs that did not contribute."""
+
+    name = "reuse"
+    activity = "leaving runs out in turn"
+    new = Names("the new runs, which did not contribute to the judgments")
+    depth = Whole(100, "the depth of the pool", high=100_000)
+
+    def refuse(self, bench: Bench) -> None:
+        super().refuse(bench)
+        if not self._contributing(bench):
+            raise ConventionError("reuse needs a run that contributed to the judgments, besides the new runs")
+
+    def _contributing(self, bench: Bench) -> list[RunFile]:
+        return [run for run in super().files(bench) if run.name not in self._new(bench)]
+
+    def _new(self, bench: Bench) -> list[str]:
+        return [bench.run(name).name for name in self.new]
+
+    def files(self, bench: Bench) -> list[RunFile]:
+        return [*self._contributing(bench), *(bench.run(name) for name in self.new)]
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from dataclasses import replace
+
+        from cranfield.commands.pooling import Depths, reuse
+
+        inputs = replace(self.inputs(bench), runs=[run.name for run in self._contributing(bench)])
+        answer, _ = reuse(inputs, Depths(self.depth), new=self._new(bench))
+        return answer
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        from cranfield.pooling.reuse import OutsideRuns, PoolReuse
+
+        new, left = (answer.second, answer.first) if isinstance(answer, Both) else (None, answer)
+        assert isinstance(left, PoolReuse)
+        sentences = [left.verdict(left.measures[0])]
+        if isinstance(new, OutsideRuns):
+            sentences = [*map(_readability, new.read), *sentences]
+        tables = [] if new is None else [part for part in new.content(PAGE) if isinstance(part, Table)]
+        return verdict_html(*sentences) + details_html(
+            "The numbers, in every reading", "".join(map(scrolling_table, tables)) + answer_html(left)
+        )
+
+
+def _readability(read: Thin) -> str:
+    """A sentence on whether a run can be scored, and which number to read."""
+    return f"{read.run}, {read.readable}: {read.advice(shell=False).removeprefix(f'{read.run}: ')}"

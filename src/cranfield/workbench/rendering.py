@@ -1,0 +1,149 @@
+"""How pages are written: Jinja2 templates with everything escaped, static files with their hashes, and CSV tables."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from cranfield.base.results import defused
+from cranfield.base.text_layout import legible
+from cranfield.workbench.access_control import NOBODY, may
+from cranfield.workbench.links import link
+from cranfield.workbench.routes import entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cranfield.base.results import Answer
+    from cranfield.http.refusal import Refusal
+    from cranfield.store.accounts import Account
+    from cranfield.workbench.routes import Page, PageRequest
+    from cranfield.workbench.site import Site
+
+
+KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+FOLDERS = (("cranfield.workbench", "static"), ("cranfield.reports", ""))  # page.css is the report's
+
+
+class StaticFile(NamedTuple):
+    """A static file, its media type and its hash."""
+
+    body: bytes
+    kind: str
+    hash: str
+
+
+@cache
+def statics() -> dict[str, StaticFile]:
+    """Every static file, by name."""
+    answer = {}
+    for package, folder in FOLDERS:
+        for file in (files(package) / folder if folder else files(package)).iterdir():
+            ending = file.name.rpartition(".")[2]
+            if ending in KINDS and file.is_file():
+                body = file.read_bytes()
+                answer[file.name] = StaticFile(body, KINDS[ending], hashlib.sha256(body).hexdigest()[:16])
+    return answer
+
+
+def static_file(name: str) -> StaticFile | None:
+    """A static file by its name; None if there is none."""
+    return statics().get(name)
+
+
+def static_url(name: str) -> str:
+    """The address of a static file; it changes with the content, so that browsers may cache it for ever."""
+    return f"/static/{name}?v={statics()[name].hash}"
+
+
+def safe_html(answer: Answer) -> Markup:
+    """A result as HTML that templates need not escape."""
+    from cranfield.workbench.question import answer_html
+
+    return Markup(answer_html(answer))
+
+
+def marked(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
+    """Text with the spans marked."""
+    parts, end = [], 0
+    for start, stop in spans:
+        parts += [escape(text[end:start]), Markup("<mark>"), escape(text[start:stop]), Markup("</mark>")]
+        end = stop
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+def capfirst(text: str) -> str:
+    """A sentence with a capital at its start, unless its first word looks like a name."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
+
+
+def _template_of_package(name: str) -> str | None:
+    """A template of another package, `package:file.html`, from the package's folder `templates`; None if there is none."""
+    package, _, file = name.partition(":")
+    path = files(package) / "templates" / file if file else None
+    return path.read_text(encoding="utf-8") if path is not None and path.is_file() else None
+
+
+@cache
+def environment() -> Environment:
+    """The Jinja2 environment; it escapes everything."""
+    templates = Environment(
+        loader=ChoiceLoader([PackageLoader("cranfield.workbench"), FunctionLoader(_template_of_package)]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {"static": static_url, "link": link}
+    templates.filters |= {"capfirst": capfirst, "legible": legible, "answer_html": safe_html, "trusted": Markup}
+    return templates
+
+
+def render(site: Site, request: PageRequest, page: Page) -> str:
+    """A page as HTML."""
+    around = {**_frame(site, request.account, request.path), "request": request}
+    around |= {"scripts": page.scripts, "title": page.title}
+    return environment().get_template(page.template).render({**page.values, **page.context, **around})
+
+
+@cache
+def menu_of_all() -> list[tuple[str, str, str]]:
+    """The pages of the menu in order: path, name and least role."""
+    listed = [(entry.menu, entry) for entry in entries() if entry.menu is not None]
+    ordered = sorted(listed, key=lambda each: each[0])
+    return [(entry.path, name, entry.role) for (_, name), entry in ordered]
+
+
+def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:
+    """The template values that every page needs: menu, account, theme."""
+    role = NOBODY if account is None else account.role
+    menu = [(path, name) for path, name, least in menu_of_all() if may(role, least)]
+    theme = "" if account is None else str(account.settings.get("theme", ""))
+    return {"workspace": site.bench.name, "account": account, "menu": menu, "here": path, "theme": theme}
+
+
+def error_page(site: Site, account: Account | None, refusal: Refusal) -> str:
+    """The page of a refusal: what happened, what is safe, what to do."""
+    template = environment().get_template("error.html")
+    return template.render(title=refusal.problem, refusal=refusal, scripts=(), **_frame(site, account, ""))
+
+
+def csv_of(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A header and rows as CSV; no cell starts a formula in a spreadsheet.
+
+    >>> csv_of(["id", "n"], [("=1+1", 2), ("a,b", 3)])
+    'id,n\\n\\'=1+1,2\\n"a,b",3\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([defused(str(cell)) for cell in row] for row in rows)
+    return text.getvalue()

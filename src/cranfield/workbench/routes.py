@@ -1,0 +1,206 @@
+"""The registry of routes, and the request that each route gets.
+
+A page or an action is one function; its decorator says who may call it. `page` answers GET, `action` answers POST. Each
+has a twin that ends in `.json`; a page with a table also has one that ends in `.csv`. Tests call every entry of
+`entries()` with every role and origin; `/api` lists them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.base.registry import Registry
+from cranfield.http.refusal import Refusal
+from cranfield.workbench.access_control import ASSESSOR, NOBODY, may
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cranfield.store.accounts import Account
+    from cranfield.workbench.site import Site
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """One request as a page sees it: account, query and form. Ids come from the query or the form, never from the path."""
+
+    site: Site
+    path: str
+    account: Account | None
+    query: Mapping[str, Sequence[str]]
+    form: Mapping[str, Any] = field(default_factory=dict)
+    file: Any = None  # an upload, where the route takes one
+    secret: str = ""  # of the session, if there is one
+    address: str = ""
+    twin: str = "html"
+
+    @property
+    def name(self) -> str:
+        """The name of the account; empty if nobody is signed in."""
+        return "" if self.account is None else self.account.name
+
+    @property
+    def role(self) -> str:
+        """The role of the account."""
+        return NOBODY if self.account is None else self.account.role
+
+    def may(self, role: str) -> bool:
+        """Whether the account may do what a role may do."""
+        return may(self.role, role)
+
+    @cached_property
+    def blind(self) -> bool:
+        """Whether to hide the labels of others: the account is an assessor with a round that is not closed."""
+        return self.role == ASSESSOR and self.site.has_unclosed_round(self.name)
+
+    def refuse_blind(self, advice: str, safe: str = "") -> None:
+        """Raise Refusal if the labels of others must stay hidden from the account."""
+        if self.blind:
+            raise Refusal("you judge in a round that is not closed", 403, safe=safe, advice=advice)
+
+    def text(self, name: str, usual: str = "") -> str:
+        """A parameter of the query."""
+        return (self.query.get(name) or [usual])[-1]
+
+    def texts(self, name: str) -> list[str]:
+        """A parameter of the query that may occur several times."""
+        return [each for each in self.query.get(name, []) if each]
+
+    def required(self, name: str) -> str:
+        """A parameter of the query that the page needs; Refusal if it is missing."""
+        value = self.text(name)
+        if not value:
+            raise Refusal(f"{self.path} needs the parameter {name}: {self.path}?{name}=…", 400, safe="")
+        return value
+
+    def whole(self, name: str, usual: int, least: int = 0, most: int = 10**6) -> int:
+        """A parameter of the query that is a whole number."""
+        return _whole(self.text(name), name, usual, least, most)
+
+    def whole_form_field(self, name: str, usual: int, least: int = 0, most: int = 10**6) -> int:
+        """A field of the form that is a whole number."""
+        return _whole(self.form_field(name).strip(), name, usual, least, most)
+
+    def form_field(self, name: str, usual: str = "") -> str:
+        """The text that the browser sent under a name, or a default."""
+        value = self.form.get(name, usual)
+        if isinstance(value, list):
+            value = value[-1] if value else usual
+        return value if isinstance(value, str) else usual if value is None else str(value)
+
+    def form_fields(self, name: str) -> list[str]:
+        """A field of the form that may occur several times."""
+        value = self.form.get(name, [])
+        return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+
+    def number(self, name: str, usual: float | None = None) -> float | None:
+        """A field of the form that is a finite number; `usual` if the field is empty."""
+        text = self.form_field(name).strip()
+        if not text:
+            return usual
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise Refusal(f"expected a number as {name}, found {text[:60]!r}")
+        return value
+
+
+def _whole(text: str, name: str, usual: int, least: int, most: int) -> int:
+    try:
+        value = int(text) if text else usual
+    except ValueError:
+        value = least - 1
+    if not least <= value <= most:
+        raise Refusal(f"expected a whole number of {least} to {most:,} as {name}, found {text[:60]!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a page: `values` for the JSON twin and the template, `context` for the template only, `table` as CSV."""
+
+    title: str
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
+    table: str | None = None
+    scripts: Sequence[str] = ()
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookie: str | None = None  # the secret of a new session; empty: the session ends
+
+
+@dataclass(frozen=True)
+class ActionResult:
+    """The result of an action: `to` is where the browser goes next, `values` is the reply to programs."""
+
+    to: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    cookie: str | None = None  # the secret of a new session; empty: the session ends
+    status: int = 200  # of the JSON twin
+
+
+class RouteEntry(NamedTuple):
+    """One route: its path and method, the least role that may call it, and the function that answers."""
+
+    path: str
+    method: str
+    role: str
+    verb: str  # the function behind the page, for readers of /api
+    table: bool
+    body: str  # "form", or "file" for one that takes a file as its body
+    work: Callable[[PageRequest], Any]
+    menu: tuple[int, str] | None = None  # its position in the menu, and its name there
+
+    @property
+    def summary(self) -> str:
+        """What the route does, in one sentence."""
+        return (self.work.__doc__ or "").strip().split("\n")[0]
+
+    @property
+    def name(self) -> str:
+        """The path without ending from which the paths of the twins are made: the first page is /index."""
+        return "/index" if self.path == "/" else self.path
+
+    def paths(self) -> list[str]:
+        """The path of the page and the paths of its twins."""
+        return [self.path, f"{self.name}.json", *([f"{self.name}.csv"] if self.table else [])]
+
+
+PAGES: Registry[RouteEntry] = Registry(
+    "workbench page", "workbench_pages", "cranfield.workbench.pages", order=lambda entry: (entry.path, entry.method)
+)
+
+
+def page(
+    path: str, role: str, verb: str = "", table: bool = False, menu: tuple[int, str] | None = None
+) -> Callable[[Any], Any]:
+    """Register a function that answers GET and changes nothing; `menu` is its position and its name in the menu."""
+    return _register(RouteEntry(path, "GET", role, verb, table, "", _unregistered, menu))
+
+
+def action(path: str, role: str, verb: str = "", body: str = "form") -> Callable[[Any], Any]:
+    """Register a function that answers POST and changes something."""
+    return _register(RouteEntry(path, "POST", role, verb, False, body, _unregistered))
+
+
+def _unregistered(request: PageRequest) -> None:
+    raise AssertionError("replaced when the function is registered")
+
+
+def _register(entry: RouteEntry) -> Callable[[Any], Any]:
+    def enter(work: Any) -> Any:
+        PAGES.add(entry._replace(work=work), f"{entry.method} {entry.path}", work.__module__)
+        return work
+
+    return enter
+
+
+def entries() -> list[RouteEntry]:
+    """Every route, by path."""
+    return list(PAGES.values())

@@ -1,0 +1,175 @@
+"""The inputs that a question reads from a workspace: runs by name, and judgments by a word.
+
+The word is `log` (the current labels by a policy), `log@NAME` (a frozen version) or `collection` (its own qrels.txt). The
+default is `log` as soon as the log has a current label of a person, and `collection` before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.notifications import say
+from cranfield.formats.collection_folder import META, TOPICS
+from cranfield.inputs.inputs import Inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.base.collection import Qrels
+    from cranfield.inputs.inputs import RunFile
+    from cranfield.workbench.workspace import Bench
+
+LOG, COLLECTION = "log", "collection"
+
+
+class JudgmentSource(NamedTuple):
+    """The source of judgments: the word, and the version if it names one."""
+
+    word: str
+    version: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """The source as the end of a sentence on a page."""
+        if self.word == COLLECTION:
+            return "judged by the collection's own judgments"
+        return f"judged by version {self.version}" if self.version else "judged by the labels in the log"
+
+    @property
+    def depends_on_labels(self) -> bool:
+        """Whether a new label changes the judgments."""
+        return self.word == LOG and not self.version
+
+
+def judgment_source(bench: Bench, word: str = "") -> JudgmentSource:
+    """The source that a word names in a workspace; DataError if it has no judgments."""
+    if not word:
+        if has_labels(bench):
+            return JudgmentSource(LOG)
+        if bench.qrels is not None:
+            return JudgmentSource(COLLECTION)
+        raise DataError("nothing is judged yet: the log has no label of a person, and the collection has no qrels.txt")
+    name, at, version = word.partition("@")
+    if name == LOG and (version or not at):
+        return JudgmentSource(LOG, version)
+    if word != COLLECTION:
+        raise ConventionError(f"judgments must be log, log@NAME or collection, got {word!r:.60}")
+    if bench.qrels is None:
+        raise DataError("the collection has no judgments of its own (qrels.txt); say judgments=log")
+    return JudgmentSource(COLLECTION)
+
+
+def has_labels(bench: Bench) -> bool:
+    """Whether the log has a current label of a person."""
+    from cranfield.judging.log_queries import has_labels_of_people
+
+    return has_labels_of_people(bench.database)
+
+
+def qrels_of(bench: Bench, which: JudgmentSource, policy: str = "latest") -> Qrels:
+    """The judgments of a source, with the lowest relevant grade of the collection."""
+    from cranfield.base.collection import Qrels
+    from cranfield.judging.policies import PolicySettings, decide
+    from cranfield.judging.versions import gold_of, thaw
+
+    if which.word == COLLECTION:
+        return _own(bench)
+    if which.version:
+        decided, name = thaw(bench.log, which.version), f"log@{which.version}"
+    else:
+        with bench.log.reading() as transaction:
+            gold = gold_of(transaction)
+        decided, name = decide(bench.log.current_events(), policy, PolicySettings(), gold), LOG
+    if not len(decided):
+        raise DataError(f"{name}: no label of a person counts by the policy {policy}")
+    qrels = Qrels(decided.grades, name)
+    qrels.remarks = decided.notes()
+    say(qrels.remarks)
+    qrels.relevant_from = None if bench.relevant_from == 1 else bench.relevant_from
+    return qrels
+
+
+def _own(bench: Bench) -> Qrels:
+    from cranfield.formats.runs_and_qrels import as_qrels
+
+    collection = bench.open_collection()
+    if collection is not None:
+        return collection.qrels
+    if bench.qrels is None:
+        raise DataError("the collection has no judgments of its own (qrels.txt)")
+    return as_qrels(bench.qrels)
+
+
+def basis(bench: Bench, which: JudgmentSource, policy: str) -> dict[str, str]:
+    """Hashes of everything the judgments depend on, except new labels."""
+    meta = bench.file(META)
+    about = {} if meta is None else {"collection.toml": bench.hashes.of(meta)}
+    if which.word == COLLECTION:
+        return {"qrels": bench.hashes.of(str(bench.qrels)), **about}
+    if which.version:
+        from cranfield.judging.versions import find_version
+
+        return {f"log@{which.version}": find_version(bench.log, which.version).hash, **about}
+    return {"log": policy, "gold": _gold(bench), **about}
+
+
+def _gold(bench: Bench) -> str:
+    from hashlib import sha256
+
+    from cranfield.judging.versions import gold_of
+
+    with bench.log.reading() as transaction:
+        gold = sorted((*subject, grade) for subject, grade in gold_of(transaction).items())
+    return sha256(repr(gold).encode("utf-8", "surrogateescape")).hexdigest() if gold else ""
+
+
+def of_runs(bench: Bench, runs: Sequence[RunFile]) -> dict[str, str]:
+    """The hashes of runs, by name, and of the topics."""
+    topics = bench.file(TOPICS)
+    return {f"run {run.name}": bench.hash_of(run) for run in runs} | (
+        {} if topics is None else {"topics": bench.hashes.of(topics)}
+    )
+
+
+@dataclass(frozen=True)
+class WorkspaceInputs(Inputs):
+    """Inputs of a command: runs are names of listed files, and judgments are in memory."""
+
+    paths: Mapping[str, str] = field(default_factory=dict)  # by the names of runs
+    loaded: Qrels | None = None
+    folder: str | None = None  # of the collection
+    only: Sequence[str] | None = None  # topics; None: all
+
+    def files(self, *more: str | None) -> dict[str, str]:
+        return {name: self.paths[name] for name in self.runs}
+
+    @cached_property
+    def judgments(self) -> str | Qrels:
+        """The judgments in memory."""
+        if self.loaded is None:
+            raise DataError("expected judgments, found none")
+        return self.loaded
+
+    @property
+    def collection(self) -> str | None:
+        """The folder with the documents, topics and judgments; None if the workspace has no collection."""
+        return self.folder
+
+    def chosen_topics(self) -> list[str] | None:
+        return None if self.only is None else list(self.only)
+
+
+def inputs_of(bench: Bench, runs: Sequence[RunFile], qrels: Qrels | None = None, **more: Any) -> WorkspaceInputs:
+    """The inputs of a command for some runs of a workspace."""
+    paths = {run.name: run.path for run in bench.runs()} | {run.name: run.path for run in runs}
+    return WorkspaceInputs(
+        qrels=None if qrels is None else qrels.name,
+        runs=[run.name for run in runs],
+        paths=paths,
+        loaded=qrels,
+        folder=bench.collection,
+        **more,
+    )

@@ -1,0 +1,162 @@
+"""A served workspace: what all pages share.
+
+The index of documents is built in a thread; pages that need a text say meanwhile how far it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cranfield.http.connections import ClientLimits
+from cranfield.http.refusal import Refusal
+from cranfield.store.accounts import Accounts
+from cranfield.workbench.sign_in import SignInThrottle
+
+if TYPE_CHECKING:
+    from cranfield.base.collection import Document
+    from cranfield.formats.document_index import Shelf
+    from cranfield.http.serving import ServerSettings
+    from cranfield.workbench.jobs import Jobs
+    from cranfield.workbench.sign_in import Passwords
+    from cranfield.workbench.workspace import Bench
+
+
+PATIENCE = 1.0  # seconds that a page waits: an existing index opens at once
+AGAIN = 3.0  # seconds after which a page reloads
+
+
+class IndexLoader:
+    """Opens the index of documents in a thread, and again when the file of documents changes."""
+
+    def __init__(self, bench: Bench, patience: float = PATIENCE) -> None:
+        self.bench = bench
+        self.patience = patience
+        self._lock = threading.Lock()
+        self._shelf: Shelf | None = None
+        self._failure: BaseException | None = None
+        self._over: threading.Event | None = None  # of the thread at work
+        self._done, self._all = 0, 0
+
+    def start(self) -> threading.Event | None:
+        """Start to open the index unless it is open or being opened; the event is set when that is over."""
+        with self._lock:
+            if self._over is None and (self._shelf is None or self._shelf.changed):
+                self._shelf, self._done, self._all = None, 0, 0
+                self._over = threading.Event()
+                threading.Thread(target=self._open, name="cranfield-shelf", daemon=True).start()
+            return self._over
+
+    def shelf(self) -> Shelf | None:
+        """The index, or None if there are no documents; Refusal with the progress while the index is built."""
+        if self.bench.collection is None:
+            return None
+        over = self.start()
+        ended = over is None or over.wait(self.patience)
+        with self._lock:
+            failure, self._failure = self._failure, None
+            if ended and failure is not None:
+                raise failure
+            if ended and self._shelf is not None:
+                return self._shelf
+        raise Refusal(
+            f"the documents are being indexed{self.progress}",
+            503,
+            safe="",
+            advice="Pages with texts open when that is done; this one looks again by itself.",
+            wait=AGAIN,
+            reload=True,
+        )
+
+    @property
+    def progress(self) -> str:
+        """How far the index is, as the end of a sentence."""
+        return f": {min(99, 100 * self._done // self._all)} %" if self._all else ""
+
+    def _open(self) -> None:
+        shelf, failure = None, None
+        try:
+            shelf = self.bench.shelf(self._tell)
+        except BaseException as error:  # raised for the next page that asks for a document
+            failure = error
+        with self._lock:
+            self._shelf, self._failure = shelf, failure
+            over, self._over = self._over, None
+        if over is not None:
+            over.set()
+
+    def _tell(self, done: int, all: int | None) -> None:
+        self._done, self._all = done, all or 0
+
+
+SERVER = re.compile(r"connection (failed: connection )?(to|on) [^;\n]*")  # in messages of PostgreSQL's driver
+REPEAT = 60.0  # seconds
+
+
+class Site:
+    """A served workspace: its accounts, jobs, limits and index of documents."""
+
+    def __init__(self, bench: Bench, jobs: Jobs, manner: ServerSettings, limits: ClientLimits | None = None) -> None:
+        self.bench = bench
+        self.jobs = jobs
+        self.manner = manner
+        self.limits = limits or ClientLimits()
+        self.accounts = Accounts(bench.database)
+        self.throttle = SignInThrottle(time.monotonic)
+        self.index_loader = IndexLoader(bench)
+        self._printed: dict[str, float] = {}
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        """The password hasher, built when first needed."""
+        from cranfield.workbench.sign_in import Passwords
+
+        return Passwords()
+
+    def shelf(self) -> Shelf | None:
+        """The index of documents by id; None if there are no documents."""
+        return self.index_loader.shelf()
+
+    def public_text(self, text: str) -> str:
+        """A message for browsers: without the path of the workspace and the server of its database."""
+        bench = self.bench
+        if os.sep not in text:
+            return text
+        for folder in dict.fromkeys((os.path.realpath(bench.folder), bench.folder)):
+            text = text.replace(f"{folder}{os.sep}", "").replace(folder, bench.name)
+        name = bench.database.name
+        if os.path.dirname(name) or "://" in name:
+            text = text.replace(name, "the database")
+        return SERVER.sub("no connection to its server", text)
+
+    def log_once(self, text: str) -> None:
+        """Print a message on the server's own output, at most once a minute."""
+        now = time.monotonic()
+        if self._printed.get(text, -REPEAT) + REPEAT <= now:
+            self._printed = {past: at for past, at in self._printed.items() if at + REPEAT > now} | {text: now}
+            print(f"cranfield serve: {text}", file=sys.stderr)
+
+    def document(self, id: str) -> Document | None:
+        """A document by its id; None if the collection does not have it."""
+        shelf = self.shelf()
+        return None if shelf is None else shelf.get(id)
+
+    def query_of(self, topic: str) -> str:
+        """The query of a topic; empty if it is unknown."""
+        topics = self.bench.topics()
+        return "" if topics is None else topics.queries.get(topic, "")
+
+    def has_unclosed_round(self, name: str) -> bool:
+        """Whether an assessor has a round that is open or paused."""
+        from cranfield.judging.round_plan import CLOSED
+
+        with self.bench.log.reading() as transaction:
+            return any(
+                state != CLOSED and (not plan.assessors or name in plan.assessors)
+                for plan, state in transaction.all_rounds()
+            )

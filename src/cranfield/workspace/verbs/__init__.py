@@ -1,1 +1,0 @@
-"""What the workbench can ask for: a class a file."""

@@ -1,0 +1,41 @@
+"""A method of interleaving, a metric of experiments and a model of simulated users."""
+
+import numpy as np
+
+from cranfield.experiments.interleaving.method import InterleavingMethod, ListEvidence, MixedList
+from cranfield.experiments.metrics.standard_metrics import ClickThrough
+from cranfield.experiments.user_models import User
+
+
+class Alternate(InterleavingMethod):
+    """By turns, without a coin. A name for an example."""
+
+    name = "alternate"
+    letter = "~"
+    formula = "clicks on odd ranks, clicks on even ranks"
+    reference = "nobody (2026)"
+
+    def draw(self, lists, k, coin):
+        documents = tuple(dict.fromkeys(one for pair in zip(*lists, strict=False) for one in pair))[:k]
+        return MixedList(documents, ListEvidence(((),) * len(documents)))
+
+    def credit(self, evidence, systems, clicks):
+        return [sum(worth for rank, worth in clicks.items() if rank % 2 == side) for side in range(2)]
+
+
+class Curiosity(ClickThrough):
+    """The share of searches with a click, under another name. A name for an example."""
+
+    name = "curiosity"
+    aliases = ("nosiness",)
+
+
+class Top(User):
+    """Clicks on whatever stands first. A name for an example."""
+
+    name = "top"
+    formula = "rank 1"
+    reference = "nobody (2026)"
+
+    def clicks(self, gains, rng):
+        return np.arange(gains.shape[1]) == np.zeros(len(gains))[:, None]
