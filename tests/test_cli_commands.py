@@ -164,18 +164,9 @@ def test_a_closed_pipe_is_no_error_message():
 def test_an_interrupt_is_quiet(tmp_path):
     fifo = tmp_path / "slow.run"
     os.mkfifo(fifo)
-<<<<<<< HEAD
     # A shell that runs the tests in the background has them ignore interrupts, and commands would inherit that.
     heeds = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     with process("eval", "qrels.txt", str(fifo), preexec_fn=heeds) as run:
-=======
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # who ignores it (nohup, &) passes that on
-    try:
-        started = process("eval", "qrels.txt", str(fifo))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    with started as run:
->>>>>>> w-t
         writer = os.open(fifo, os.O_WRONLY)  # returns when the command has opened its end
         try:
             run.send_signal(signal.SIGINT)
