@@ -186,8 +186,8 @@ class Jobs:
         due = ready.newer and not too_old and job is None and self.clock() - cached.created > OLD
         if due and self._state_elsewhere(key, False) is None:
             job = self._begin(question, key)
-        under_way = ready.newer and job is not None and not job.over.is_set()
-        return replace(ready, again=job.running() if under_way else None), too_old
+        again = job.running() if ready.newer and job is not None and not job.over.is_set() else None
+        return replace(ready, again=again), too_old
 
     # jobs under way
 
