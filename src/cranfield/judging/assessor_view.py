@@ -14,8 +14,8 @@ from cranfield.store.tables import events, items, places
 if TYPE_CHECKING:
     from sqlalchemy.sql import Select
 
-    from cranfield.judging.log import Transaction
     from cranfield.judging.round_plan import Round
+    from cranfield.judging.table_changes import Transaction
 
 ANSWERED = ("done", "extra")
 Subject = tuple[str, str]  # topic and document

@@ -28,7 +28,8 @@ from cranfield.store.tables import comparisons, events, standing
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cranfield.judging.log import Log, Transaction
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
 
 KINDS = ("lists", "documents")
 LEFT = "document left"  # behind the comparison's name in an event's `list`

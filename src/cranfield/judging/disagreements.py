@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql import ColumnElement
 
     from cranfield.judging.database_log import DatabaseLog
-    from cranfield.judging.log import Transaction
+    from cranfield.judging.table_changes import Transaction
 
 Subject = tuple[str, str]  # topic and document
 RECENT = 500  # of somebody's last events, those in which their last decisions are looked for

@@ -22,14 +22,13 @@ from cranfield.base.schemas import check_line, parse_json
 from cranfield.formats.label_files import LockedLog, locked_log, torn_alone
 from cranfield.formats.streams import BOM, read_stream, reason
 from cranfield.judging.current_labels import LabelKey, current_events
-from cranfield.judging.event import DEFAULTS, KINDS, Event, instant
-from cranfield.judging.event_intake import new_events, refuse_unknown_withdrawals
-from cranfield.judging.log import AddedEvents, Log, Transaction
+from cranfield.judging.event import DEFAULTS, KINDS, AddedEvents, Event, instant, new_events, refuse_unknown_withdrawals
+from cranfield.judging.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cranfield.judging.table_changes import RecordTables, TableTransaction
+    from cranfield.judging.table_changes import RecordTables, Transaction
 
 T = TypeVar("T")
 
@@ -108,7 +107,7 @@ class LinesLog(Log):
 
     def add(self, events: Sequence[Event]) -> AddedEvents:
         if any(event.round for event in events):  # there must be such a round, and the document in it
-            return self.write(lambda transaction: transaction.add(events, self.name))
+            return super().add(events)
         with self._turn, locked_log(self.path) as file:
             self._catch_up(file)
             new, repeated = new_events(events, self._by_id, self.name)
@@ -164,7 +163,7 @@ class LinesLog(Log):
             with self._transaction() as transaction:
                 yield transaction
 
-    def _transaction(self) -> AbstractContextManager[TableTransaction]:
+    def _transaction(self) -> AbstractContextManager[Transaction]:
         """A transaction on the tables that follow from the lines."""
         from cranfield.judging.table_changes import RecordTables
 

@@ -27,8 +27,7 @@ from cranfield.formats.named_columns import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
 from cranfield.formats.topic_tables import ids_of_texts, joined_in_words
-from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists
-from cranfield.judging.event_intake import same_bytes
+from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes
 from cranfield.judging.jsonl_log import parsed
 
 if TYPE_CHECKING:

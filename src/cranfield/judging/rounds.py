@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement, Select
 
-    from cranfield.judging.log import Log, Transaction
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
 
 
 def refuse_strategy(plan: Round) -> None:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from cranfield.base.run import Run
     from cranfield.evaluation.scores import Scores
     from cranfield.judging.event import Event
-    from cranfield.judging.log import Log, Transaction
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
 
 
 SHOWN = 10

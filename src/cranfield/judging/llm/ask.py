@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from cranfield.evaluation.evaluate import Progress
     from cranfield.judging.llm.chat_client import Endpoint, Reply
     from cranfield.judging.llm.questions import Asker, LlmQuestion, Prompt
-    from cranfield.judging.log import Log, Transaction
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
     from cranfield.store import Database
 
     Pause = Callable[[float], object]

@@ -16,7 +16,7 @@ from sqlalchemy import distinct, func, select
 
 from cranfield.judging.llm.question_store import ANSWERED, DRIFT, LABEL, rows_of, series_of, stored_answers
 from cranfield.judging.llm.questions import Asker, LlmQuestion, Subject
-from cranfield.judging.log import Log, Transaction
+from cranfield.judging.log import Log
 from cranfield.store.tables import questions
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
 
     from cranfield.judging.llm.question_store import Series, StoredAnswer
+    from cranfield.judging.table_changes import Transaction
 
 LOOKED_AT = 1000  # first answers, for some that can be asked again
 SAME_RUN = timedelta(hours=1)
