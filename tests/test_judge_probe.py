@@ -255,7 +255,7 @@ def test_probes_are_no_labels_in_each_kind_of_log(tmp_path, chat, location):
     assert desk.events() == events
     assert aggregate(desk.log, "latest", sources=("model",)).decided.grades == before
     probes = desk.read(lambda log: probes_of(log, MODEL))
-    assert {each.probe.name: (each.asked, each.answered, each.missed) for each in probes.tried} == {
+    assert {each.probe.name: (len(each.outcomes), each.answered, each.missed) for each in probes.tried} == {
         "again": (5, 5, 0),
         "stuffed": (5, 5, 0),
         "injected": (5, 5, 5),

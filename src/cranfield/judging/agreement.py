@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
-from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.policies import as_labels, contradicting, grades_of
@@ -254,19 +254,13 @@ def _row(each: AssessorAgreement, how: Layout) -> list[str]:
 
 
 def _plain(one: Agreement) -> dict[str, Any]:
-    values = {_of_topics(name): _value(value) for name, value in vars(one).items()}
+    values = {_of_topics(name): value for name, value in plain(vars(one)).items()}
     return {**values, "doubts": list(map(_of_topics, one.doubts))}
 
 
 def _of_topics(text: str) -> str:
     """Replace the word cluster, which statistics uses, by topic."""
     return text.replace("cluster", "topic")
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return [_value(each) for each in value] if isinstance(value, tuple) else value
 
 
 def agreements(
@@ -336,11 +330,9 @@ def _topics_of(labels: Labels) -> dict[Any, str]:
 
 def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[AssessorAgreement]:
     """Each assessor compared with the others: agreement, drift over time, speed, answers to gold."""
-    grades = _grades(events)
     questions, right = Counter(each.assessor for each in gold), Counter(e.assessor for e in gold if e.grade == e.right)
     people = []
-    for name, mine in _by_person(events):
-        others = [[grade for who, grade in grades[event.topic, event.document] if who != name] for event in mine]
+    for name, mine, others in _by_person(events):
         half = len(mine) // 2
         halves = mine[:half], mine[half:]
         people.append(
@@ -365,41 +357,29 @@ def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[
 
 def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
     """Each person's agreement with the others over time, in up to ten spans of as many labels; few labels show nothing."""
-    grades = _grades(events)
-    answer = {}
-    for name, mine in _by_person(events):
-        shared = [
-            (event, them)
-            for event in mine
-            if (them := [grade for who, grade in grades[event.topic, event.document] if who != name])
-        ]
+    answer: dict[str, list[Span]] = {}
+    for name, mine, others in _by_person(events):
+        shared = [(event, them) for event, them in zip(mine, others, strict=True) if them]
         count = min(SPANS, len(shared) // LEAST_IN_SPAN)
         if count < 2:
             continue
         ends = [round(len(shared) * (i + 1) / count) for i in range(count)]
-        answer[name] = [_span(shared[start:end], end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            own, theirs = zip(*shared[start:end], strict=True)
+            span = Span(end, _same(own, theirs), sum(map(len, theirs)), own[-1].time)
+            answer.setdefault(name, []).append(span)
     return answer
 
 
-def _span(shared: Sequence[tuple[Event, Sequence[float]]], until: int) -> Span:
-    mine, others = [event for event, _ in shared], [them for _, them in shared]
-    return Span(until, _same(mine, others), sum(map(len, others)), mine[-1].time)
-
-
-def _grades(events: Iterable[Event]) -> dict[tuple[str, str], list[tuple[str, float]]]:
-    """Who gave each document which grade."""
-    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for event in events:
-        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
-    return grades
-
-
-def _by_person(events: Iterable[Event]) -> list[tuple[str, list[Event]]]:
-    """Each person's labels in the order of their times."""
+def _by_person(events: Iterable[Event]) -> Iterator[tuple[str, list[Event], list[list[float]]]]:
+    """Each person's labels in the order of their times, and the grades that others gave each of these documents."""
     people: dict[str, list[Event]] = {}
+    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for event in sorted(events, key=lambda event: (event.time, event.id)):
         people.setdefault(event.assessor, []).append(event)
-    return sorted(people.items())
+        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
+    for name, mine in sorted(people.items()):
+        yield name, mine, [[grade for who, grade in grades[each.topic, each.document] if who != name] for each in mine]
 
 
 def _same(mine: Sequence[Event], others: Sequence[Sequence[float]]) -> float:

@@ -172,25 +172,20 @@ class LinesLog(Log):
         return self._tables.transaction(self._records, self._replay)
 
     def _replay(self, transaction: Transaction, line: tuple[int, dict[str, Any]]) -> None:
-        """Apply the record of a line to the tables."""
+        """Apply the record of a line to the tables; a record other than an event must have the shape of its kind."""
+        from cranfield.judging.table_changes import CHANGES
+
         number, record = line
         try:
-            if "event" not in record:
-                self._refuse_record(number, record)
+            kind = record.get("record")
+            if isinstance(kind, str) and kind in CHANGES:
+                check_line(record, CHANGES[kind].shape, self.path, number, ("record", "kind"))
             transaction.apply(record)
         except BadLineError:
             raise
         except (DataError, KeyError, TypeError, ValueError, SQLAlchemyError) as error:
             problem = str(error) if isinstance(error, DataError) else "was not written by this cranfield; upgrade it"
             raise BadLineError(self.path, number, problem) from None
-
-    def _refuse_record(self, number: int, record: dict[str, Any]) -> None:
-        """Raise DataError for a record that does not have the shape of its kind."""
-        from cranfield.judging.table_changes import CHANGES
-
-        change = CHANGES.get(record["record"]) if isinstance(record["record"], str) else None
-        if change is not None:
-            check_line(record, change.shape, self.path, number, ("record", "kind"))
 
     def has_records(self) -> bool:
         """Whether the file holds anything but events, such as a round or a version."""
@@ -247,13 +242,12 @@ def parsed(line: bytes) -> Any:
 def _record(line: bytes, where: str, number: int) -> dict[str, Any]:
     """The record of a line: an event under `event`, or another record as it is."""
     try:
-        row = parse_json(line)
+        row, why = parse_json(line), ""
     except ValueError as error:
-        why = f" ({error})" if parsed(line) is not None else ""
-        problem = f"expected a JSON object with topic, document and grade{why}, found {line[:60]!r}"
-        raise BadLineError(where, number, problem) from None
+        row, why = None, f" ({error})" if parsed(line) is not None else ""
     if not isinstance(row, dict):
-        raise BadLineError(where, number, f"expected a JSON object with topic, document and grade, found {line[:60]!r}")
+        problem = f"expected a JSON object with topic, document and grade{why}, found {line[:60]!r}"
+        raise BadLineError(where, number, problem)
     kind = row.get("kind", "judgment")
     if "record" in row and not (isinstance(kind, str) and kind in KINDS):
         _refuse_changed(row, line, where, number)

@@ -182,8 +182,14 @@ def decide(
 
 
 def goes_by_labels(policy: str) -> bool:
-    """Whether a policy uses labels rather than preferences; an unknown name raises an error."""
-    return LOG_POLICIES.find(policy) is not None or not _is_of_preferences(policy)
+    """Whether a policy uses labels rather than preferences; an unknown name raises an error that lists all policies."""
+    if LOG_POLICIES.find(policy) is not None:
+        return True
+    for registry, by_labels in ((METHODS, True), (METHODS_OF_PREFERENCES, False)):
+        if registry.knows(policy):
+            registry.named(policy)  # its parameters too
+            return by_labels
+    raise unknown("policy", policy, policies())
 
 
 def weighs_labels(policy: str) -> bool:
@@ -222,6 +228,7 @@ def decide_labels(
         name = verdict.method
         values = zip(verdict.items, verdict.value.tolist(), strict=True)
         answer = {subject: value for subject, value in values if value == value}  # type: ignore[misc]
+    sources = Counter(each.source for each in everybody if each.source not in how.sources)
     undecided = sorted(grades.keys() - answer.keys() - adjudications.keys())
     answer |= adjudications
     return DecidedGrades(
@@ -232,18 +239,9 @@ def decide_labels(
         contradictions=sum(len(grades) > 1 for grades in grades.values()),
         adjudicated=len(adjudications),
         undecided=undecided,
-        left_out=_left_out(everybody, how),
+        left_out={f"they are a {source}'s (--sources names who counts)": n for source, n in sources.items()},
         verdict=verdict,
     )
-
-
-def _is_of_preferences(policy: str) -> bool:
-    """Whether a policy turns preferences into strengths; an unknown name raises an error that lists all policies."""
-    for registry, of_preferences in ((METHODS, False), (METHODS_OF_PREFERENCES, True)):
-        if registry.knows(policy):
-            registry.named(policy)  # its parameters too
-            return of_preferences
-    raise unknown("policy", policy, policies())
 
 
 def _verdict(
@@ -292,11 +290,6 @@ def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
             sign = 1.0 if event.document == one else -1.0
             by_pair.setdefault((topic, one, other), set()).add(sign * (event.grade or 0.0))
     return sum(len(each) > 1 for each in by_pair.values())
-
-
-def _left_out(labels: Iterable[GradedLabel], how: PolicySettings) -> dict[str, int]:
-    sources = Counter(each.source for each in labels if each.source not in how.sources)
-    return {f"they are a {source}'s (--sources names who counts)": count for source, count in sources.items()}
 
 
 def _nested(grades: Mapping[Subject, Any]) -> Grades:

@@ -39,12 +39,6 @@ if TYPE_CHECKING:
     from cranfield.judging.table_changes import Transaction
 
 
-def refuse_strategy(plan: Round) -> None:
-    """Raise DataError if a strategy is unknown, needs data that a round lacks, or finds no document."""
-    if Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
-        raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
-
-
 def next_document(connection: Connection, plan: Round, topic: str) -> RoundItem | None:
     """The strategy's next document: of this topic if one is left, else of the topic with the fewest."""
     query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
@@ -73,8 +67,8 @@ def _labels(connection: Connection, plan: Round) -> list[Judgment]:
     rows = [row for row in connection.execute(query) if row.topic in plan.lists]
     rows.sort(key=lambda row: (row.side == "adjudication", row.time, row.id))
     documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
-    known = [row for row in rows if row.document in documents[row.topic]]
-    return [Judgment(row.topic, row.document, row.grade, row.assessor, row.time) for row in known]
+    inside = [row for row in rows if row.document in documents[row.topic]]
+    return [Judgment(row.topic, row.document, row.grade, row.assessor, row.time) for row in inside]
 
 
 LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
@@ -186,10 +180,9 @@ class Leaseholder:
         chance = self._chance()
         if chance < self.plan.gold_share and (gold := self._gold()) is not None:
             return gold
-        if self.plan.gold_share <= chance < self.plan.gold_share + self.plan.repeat_share:
-            again = self._again()
-            if again is not None:
-                return again
+        repeats = self.plan.gold_share <= chance < self.plan.gold_share + self.plan.repeat_share
+        if repeats and (again := self._again()) is not None:
+            return again
         free = self._free(skip_locked=True)
         if free is None and self.plan.strategy:
             free = self._opened()
@@ -306,13 +299,13 @@ class Leaseholder:
 
 
 def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
-    """Raise DataError for a plan that no log can open."""
+    """Raise DataError for a plan that no log can open, such as one whose strategy is unknown or finds no document."""
     if not plan.name.strip():
         raise DataError(f"expected a name for the round, found {plan.name!r}")
     if plan.passing is not None and not any(each.role == "gold" for each in items_of_round):
         raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
-    if plan.strategy:
-        refuse_strategy(plan)
+    if plan.strategy and Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
+        raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
 
 
 def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:

@@ -53,7 +53,6 @@ COMPLETE = f"""SELECT least(
 
 
 T = TypeVar("T")
-MANY = 500  # values in one statement
 CHANGES = APPLIED | question_store.APPLIED
 
 
@@ -104,7 +103,7 @@ class Transaction:
     def take(self, event: Event, assignment: AssignmentKey) -> bool:
         """Add the label for an assignment that its assessor holds; False if the log has an event of that id."""
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
-        if self.connection.execute(self._once(tables.events), values).first() is None:
+        if self.connection.execute(ONCE[self.database.dialect, "events"], values).first() is None:
             return False
         self._stand(event)
         fill(self.connection, assignment, event)
@@ -174,16 +173,11 @@ class Transaction:
         if self.concurrent:
             self.connection.exec_driver_sql(f"SELECT {ALONE}")
 
-    def _once(self, table: Table) -> Any:
-        """A statement that inserts a row unless its key exists; it returns a row only if it inserted."""
-        return ONCE[self.database.dialect, table.name]
-
     def events_by_id(self, ids: list[str]) -> dict[str, Event]:
         """The events of these ids that the log holds."""
         answer = {}
-        for start in range(0, len(ids), MANY):
-            query = select(tables.events).where(tables.events.c.id.in_(ids[start : start + MANY]))
-            for row in self.connection.execute(query).mappings():
+        for here in tables.one_of(tables.events.c.id, ids):
+            for row in self.connection.execute(select(tables.events).where(here)).mappings():
                 answer[row["id"]] = event_of(row)
         return answer
 
@@ -212,7 +206,7 @@ class Transaction:
         values = {**key._asdict(), "event": event.id, "time": event.time}
         before = None
         while before is None:  # again where what stood was taken back between two looks
-            if self.connection.execute(self._once(tables.standing), values).first() is not None:
+            if self.connection.execute(ONCE[self.database.dialect, "standing"], values).first() is not None:
                 return
             where = _at(key)
             before = self.connection.execute(
@@ -291,8 +285,8 @@ class RecordTables:
         self._database, self._applied = None, 0
 
 
-def _once(insert: Any, table: Table) -> Any:
-    key = {"events": ["id"], "standing": list(LabelKey._fields)}[table.name]
+def _once(insert: Any, table: Table, *key: str) -> Any:
+    """A statement that inserts a row unless its key exists; it returns a row only if it inserted."""
     return insert(table).on_conflict_do_nothing(index_elements=key).returning(literal_column("1"))
 
 
@@ -306,11 +300,11 @@ def _new_event() -> Any:
 
 
 ONCE = {
-    (dialect, table.name): _once(insert, table)
-    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-    for table in (tables.events, tables.standing)
+    ("sqlite", "events"): _new_event(),
+    ("sqlite", "standing"): _once(sqlite.insert, tables.standing, *LabelKey._fields),
+    ("postgresql", "events"): _once(postgresql.insert, tables.events, "id"),
+    ("postgresql", "standing"): _once(postgresql.insert, tables.standing, *LabelKey._fields),
 }
-ONCE["sqlite", "events"] = _new_event()
 OVER = (
     select(func.min(tables.places.c.until))
     .where(

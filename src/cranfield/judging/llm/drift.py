@@ -202,16 +202,15 @@ def planned(transaction: Transaction, asker: Asker, n: int, definition: dict[str
     return plan if plan.questions else Planned([], {}, len(rows))
 
 
-def answers_so_far(log: Log, assessor: str, asked: Sequence[LlmQuestion]) -> tuple[dict[str, StoredAnswer], str]:
-    """The answers that a log holds to some questions, by their hashes, and when drift of the model was accepted last."""
+def answers_so_far(log: Log, assessor: str, due: Sequence[LlmQuestion]) -> tuple[dict[str, StoredAnswer], str]:
+    """The answers that a log holds to some questions, by their hashes, and the time when drift was last accepted.
+
+    The time is empty if drift was never accepted.
+    """
     with log.reading() as transaction:
-        answers = stored_answers(transaction.connection, [each.hash for each in asked])
-        return answers, accepted_at(transaction.connection, assessor)
-
-
-def accepted_at(connection: Connection, assessor: str) -> str:
-    """When drift was accepted last; empty if it never was."""
-    return max((each.at for each in drift_checks(connection, assessor) if each.accepted), default="")
+        answers = stored_answers(transaction.connection, [each.hash for each in due])
+        checks = drift_checks(transaction.connection, assessor)
+    return answers, max((each.at for each in checks if each.accepted), default="")
 
 
 def _first(connection: Connection, every: list[Series]) -> list[Row[Any]]:
