@@ -11,7 +11,7 @@ from sqlalchemy import event as listening
 from cranfield.base.errors import DataError
 from cranfield.commands.terminal_session import Follower
 from cranfield.judging import Event, open_log
-from cranfield.judging.log_queries import about, blame, decide_log, newer
+from cranfield.judging.log_queries import about, blame, decide_log, mine, newer, waiting
 from cranfield.judging.policies import PolicySettings, decide, policies
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.round_status import round_statuses, status
@@ -24,10 +24,6 @@ ODD = "d\\é"  # a document's name with a backslash and an accent
 
 def label(who: str, topic: str, document: str, grade: float = 1.0, **more) -> Event:
     return Event(topic=topic, document=document, grade=grade, assessor=who, **more)
-
-
-def mine(log, who, round=None, before=None, n=50):
-    return log.find(assessor=who, round=round, before=before, n=n, current=True)
 
 
 @pytest.fixture
@@ -68,7 +64,7 @@ def test_whoever_asks_for_what_is_newer_sees_each_event_once(log):
     seen, place = [], 0
     for number in range(5):
         log.add([label("ann", "q", f"{number}-{i}") for i in range(number)])
-        assert log.count(place) == number
+        assert waiting(log, place) == number
         news = newer(log, place)
         seen += news.events
         place = news.place

@@ -33,14 +33,14 @@ class EventOutcome(NamedTuple):
     """What became of an event: kept, repeated (the log had it already), or refused, and why."""
 
     id: str
-    result: str  # kept, repeated or refused
+    said: str  # kept, repeated or refused
     reason: str = ""  # one of REASONS
     why: str = ""
 
     @property
     def in_log(self) -> bool:
         """Whether the log holds the event."""
-        return self.result != REFUSED
+        return self.said != REFUSED
 
 
 Refusal = tuple[str, str]  # one of REASONS, and a sentence

@@ -145,11 +145,19 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
     return answer
 
 
+PAGE = 50
+
+
 class News(NamedTuple):
     """The events between two places of a log."""
 
     place: int
     events: list[Event]
+
+
+def mine(log: Log, assessor: str, round: str | None = None, before: int | None = None, n: int = PAGE) -> list[LogEntry]:
+    """An assessor's last current labels, the newest first; `before` is the last place of the previous page."""
+    return log.find(assessor=assessor, round=round, before=before, n=n, current=True)
 
 
 def about(log: Log, topic: str, document: str | None = None) -> list[LogEntry]:
@@ -162,6 +170,11 @@ def newer(log: Log, place: int) -> News:
     """The events after a place, and the place to continue from: each event is returned once."""
     up_to = max(place, log.place())
     return News(up_to, log.events(place, up_to))
+
+
+def waiting(log: Log, place: int) -> int:
+    """The number of events after a place."""
+    return log.count(place)
 
 
 def decide_log(
