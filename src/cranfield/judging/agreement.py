@@ -334,24 +334,12 @@ def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[
     people = []
     for name, mine, others in _by_person(events):
         half = len(mine) // 2
-        halves = mine[:half], mine[half:]
-        people.append(
-            AssessorAgreement(
-                name,
-                len(mine),
-                sum(map(bool, others)),
-                _same(mine, others),
-                _same(halves[0], others[:half]),
-                _same(halves[1], others[half:]),
-                _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them]),
-                _mean([statistics.fmean(them) for them in others if them]),
-                _median(mine),
-                _median(halves[0]),
-                _median(halves[1]),
-                questions[name],
-                right[name],
-            )
-        )
+        parts = (mine, others), (mine[:half], others[:half]), (mine[half:], others[half:])
+        same, seconds = [_same(*part) for part in parts], [_median(own) for own, _ in parts]
+        mean = _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them])
+        means = mean, _mean([statistics.fmean(them) for them in others if them])
+        counts = len(mine), sum(map(bool, others))
+        people.append(AssessorAgreement(name, *counts, *same, *means, *seconds, questions[name], right[name]))
     return people
 
 

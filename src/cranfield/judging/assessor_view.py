@@ -12,11 +12,11 @@ from cranfield.judging.table_changes import event_of
 from cranfield.store.tables import events, items, places
 
 if TYPE_CHECKING:
+    from cranfield.judging.policies import Subject
     from cranfield.judging.round_plan import Round
     from cranfield.judging.table_changes import Transaction
 
 ANSWERED = ("done", "extra")
-Subject = tuple[str, str]  # topic and document
 
 
 class RoundTally(NamedTuple):

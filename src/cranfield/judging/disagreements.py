@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.log_queries import newer
-from cranfield.judging.policies import PEOPLE
+from cranfield.judging.policies import PEOPLE, Subject
 from cranfield.judging.table_changes import event_of
 from cranfield.store.tables import events, one_of, standing, withdrawn
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cranfield.judging.database_log import DatabaseLog
     from cranfield.judging.table_changes import Transaction
 
-Subject = tuple[str, str]  # topic and document
 RECENT = 500  # of somebody's last events, those in which their last decisions are looked for
 OF_PEOPLE = (standing.c.repeat == False, events.c.source.in_(PEOPLE))  # noqa: E712  a column
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.base.errors import DataError
@@ -283,12 +284,10 @@ def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicyS
 
 def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
     """The number of pairs that people order differently."""
-    by_pair: dict[tuple[str, str, str], set[float]] = {}
-    for topic, events in pairs.items():
-        for event in events:
-            one, other = sorted((event.document, event.other))
-            sign = 1.0 if event.document == one else -1.0
-            by_pair.setdefault((topic, one, other), set()).add(sign * (event.grade or 0.0))
+    by_pair: dict[tuple[str, ...], set[float]] = {}
+    for event in chain.from_iterable(pairs.values()):
+        sign = 1.0 if event.document < event.other else -1.0
+        by_pair.setdefault(event.subject, set()).add(sign * (event.grade or 0.0))
     return sum(len(each) > 1 for each in by_pair.values())
 
 

@@ -78,15 +78,10 @@ class PredictedScores(Answer):
     topics: int  # that scores are means over, where documents were drawn
     remarks: list[str]
 
-    @property
-    def exact(self) -> bool:
-        """Whether people labelled everything, so that nothing is estimated."""
-        return all(row.exact for row in self.rows)
-
     def content(self, how: Layout) -> Iterator[Part]:
         yield Lines(self._verdicts(how))
         whose = "topics like these" if self.unit == "topics" else f"these {self.topics:,} topics"
-        if self.exact:
+        if all(row.exact for row in self.rows):
             every = f"all {self.of:,} {self.unit}" if self.drawn == self.of else "all that counts"
             yield f"people labelled {every} (round {self.round}): scores are exact for {whose}, and need no model"
         else:
