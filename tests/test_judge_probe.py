@@ -314,7 +314,7 @@ def test_a_dry_run_foresees_probes(desk, chat):
     asked = chat.count
     done = desk.probe(5, dry_run=True, drift=5)
     assert "15 of 15 probes would be asked as m/graded-1: at most" in str(done)
-    assert "5 questions of before, which are asked again first (--drift), are part of this" in str(done)
+    assert "this includes 5 earlier questions, which are asked again first (--drift)" in str(done)
     assert chat.count == asked
 
 

@@ -168,7 +168,7 @@ class Agreements(Answer):
             yield Table([self.view, used, "low", "high", "documents", "why"], rows)
         if self.rankings:
             rows = [[one.assessor, one.measure, how.number(one.tau), f"{one.documents:,}"] for one in self.rankings]
-            yield Table(["labels of", "measure", "tau with what stands", "documents"], rows)
+            yield Table(["labels of", "measure", "tau with current labels", "documents"], rows)
         several = [each for each in self.people if each.shared]
         if several and (how.every or self.view == "assessor"):
             head = ["assessor", "shared", "as others", "first half", "second", "mean", "others' mean", "seconds"]
@@ -232,7 +232,7 @@ class Agreements(Answer):
 
 
 def _shares(one: Agreement) -> tuple[float, float]:
-    """Observed agreement and agreement by chance; empty for a coefficient that is made of disagreement."""
+    """Observed agreement and agreement by chance; NaN for a coefficient that is computed from disagreement."""
     corrected = (one.observed - one.expected) / (1 - one.expected) if one.expected < 1 else math.nan
     same = math.isnan(one.expected) or abs(corrected - one.value) < NEAR
     return (one.observed, one.expected) if same else (math.nan, math.nan)
@@ -276,7 +276,7 @@ def agreements(
     level: float = 0.95,
     seed: int = 0,
 ) -> Agreements:
-    """How far the people behind labels agree; `view` is by topic, pair of people, assessor, or of each with oneself.
+    """The agreement of the people who gave labels; `view` adds it by topic, pair of people, assessor, or repeated label.
 
     Intervals leave out each topic in turn; within one topic they come from `resamples` of its documents by `seed`.
     """
@@ -344,7 +344,10 @@ def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[
 
 
 def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
-    """Each person's agreement with the others over time, in up to ten spans of as many labels; few labels show nothing."""
+    """Each person's agreement with the others over time, in two to ten spans of equal size.
+
+    People with too few labels for two spans are left out.
+    """
     answer: dict[str, list[Span]] = {}
     for name, mine, others in _by_person(events):
         shared = [(event, them) for event, them in zip(mine, others, strict=True) if them]
@@ -384,8 +387,9 @@ def _median(events: Sequence[Event]) -> float | None:
 
 
 def disagreements(events: Sequence[Event]) -> list[PoolItem]:
-    """A pool for adjudication: documents with contradicting labels, the largest difference first, without names and
-    grades.
+    """A pool for adjudication: documents with contradicting labels, the largest difference first.
+
+    The pool holds neither the names of the assessors nor their grades.
     """
     apart = [(max(grades) - min(grades), subject) for subject, grades in grades_of(events).items() if len(grades) > 1]
     apart.sort(key=lambda each: (-each[0], each[1]))

@@ -274,7 +274,7 @@ def fill(connection: Connection, place: AssignmentKey, event: Event) -> None:
 
 
 def settle(connection: Connection, now: str, event: Event) -> None:
-    """Find the assignment of an event: the assessor's own, a free one, or an additional one that does not count."""
+    """Fill an assignment by an event: the assessor's own, a free one, or an additional one that does not count."""
     if event.kind not in (*ANSWERS, "skip") or event.aspect != RELEVANCE:
         return
     plan = find_round(connection, event.round)[0]

@@ -1,4 +1,4 @@
-"""The intake of events: what every way into a log checks before it adds an event.
+"""The intake of events: the checks that every event passes before a log adds it.
 
 Labels and preferences from the browser, the terminal and programs come through here. Adding is idempotent: an event that
 is sent twice is one event. An event with the id of another event, but other content, is refused.
@@ -30,7 +30,7 @@ REASONS = {
 
 
 class EventOutcome(NamedTuple):
-    """What became of an event: kept, repeated (the log had it already), or refused, and why."""
+    """The outcome of submitting an event: kept, repeated (the log had it already), or refused, with the reason."""
 
     id: str
     said: str  # kept, repeated or refused

@@ -264,7 +264,7 @@ def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicyS
     for event in preferences_of(current, how.aspect, how.sources):
         pairs.setdefault(event.topic, []).append(event)
     if not pairs:
-        raise DataError(f"{policy} goes by preferences, and there are none")
+        raise DataError(f"{policy} uses preferences, and the log has none")
     grades: Grades = {}
     strengths = {}
     for topic, events in sorted(pairs.items()):

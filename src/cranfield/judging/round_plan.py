@@ -156,12 +156,12 @@ class RoundPlan(Answer):
         rows = [
             ["documents", f"{self.documents:,}"],
             ["topics", f"{len(self.topics):,}"],
-            ["documents a topic", f"{min(counts):,} to {max(counts):,}"],
+            ["documents per topic", f"{min(counts):,} to {max(counts):,}"],
             ["labels", f"{self.labels:,}"],
             ["labelled by several people", f"{self.twice:,}"],
             ["left out, labelled already", f"{self.judged:,}"],
             ["hours of one person", f"{self.hours:,.1f}"],
-            ["seconds a label", f"{self.seconds:g} ({self.source})"],
+            ["seconds per label", f"{self.seconds:g} ({self.source})"],
         ]
         yield Table(["the round", self.strategy], rows, left=1, title="What the round takes")
 

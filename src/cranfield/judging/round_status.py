@@ -1,4 +1,4 @@
-"""The progress of rounds: each assessor's labels, leases, what is left, and answers to gold."""
+"""The progress of rounds: labels, leases, open assignments, and each assessor's answers to gold."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class Leaseholder:
         return int(hashlib.sha256(text).hexdigest()[:13], 16) / 16**13
 
     def _gold(self) -> Lease | None:
-        """Gold that this assessor has not seen, in an order of their own."""
+        """A lease of gold that this assessor has not seen; every assessor gets gold in another order."""
         mine = select(places.c.item).where(places.c.round == self.plan.name, places.c.assessor == self.assessor)
         query = select(items).where(items.c.round == self.plan.name, items.c.role == "gold", items.c.item.not_in(mine))
         rows = self.connection.execute(query).all()
@@ -332,7 +332,7 @@ def set_state(log: Log, name: str, state: str) -> None:
 
 
 def lease(log: Log, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
-    """Lease up to n documents to an assessor: those that they hold already, then new ones; or say why there are none.
+    """Lease up to n documents to an assessor: those that they hold already, then new ones. NoLease says why there are none.
 
     An adaptive round gives one at a time: the next depends on the answer.
     """
@@ -379,7 +379,7 @@ def answer(
 def answer_within(
     desk: Leaseholder, events: Sequence[Event], n: int, name: str, server_fields: Collection[str] = ()
 ) -> tuple[list[EventOutcome], list[Lease] | NoLease]:
-    """The same as `answer` within a transaction; `name` is the log's, `server_fields` are those of `submit`."""
+    """Do the work of `answer` within a transaction; `name` is the log's name, `server_fields` are those of `submit`."""
     outcomes = [_submitted(desk, event, name, server_fields) for event in events]
     try:
         desk.plan.refuse(desk.assessor)
@@ -389,7 +389,7 @@ def answer_within(
 
 
 def _submitted(desk: Leaseholder, event: Event, name: str, server_fields: Collection[str]) -> EventOutcome:
-    """Submit one event; an answer to an assignment that its assessor holds takes the short way."""
+    """Submit one event; an answer to an assignment that its assessor holds needs fewer statements."""
     fills = event.round == desk.plan.name and event.kind in ANSWERS and event.aspect == RELEVANCE
     place = desk.holds(event) if fills else None
     if place is not None and _refusal(desk, event, held=True) is None and desk.transaction.take(event, place):

@@ -104,7 +104,7 @@ class Accounts:
             return [_account(row) for row in connection.execute(query)]
 
     def find(self, name: str) -> Account | None:
-        """The account of a name, in any case; None if there is none."""
+        """The account of a name, whatever its case; None if it does not exist."""
         with self.database.reading() as connection:
             row = connection.execute(select(accounts).where(accounts.c.key == key_of(name))).first()
         return None if row is None else _account(row)
@@ -179,7 +179,7 @@ class Accounts:
             return connection.execute(query).scalar()
 
     def settings(self, name: str) -> Mapping[str, Any]:
-        """What a person has configured, such as theme and keys; empty by default."""
+        """The settings of a person, such as theme and keys; empty by default."""
         account = self.find(name)
         if account is None:
             raise _unknown(name)
@@ -220,7 +220,7 @@ class Accounts:
         return self._holder(sessions, secret, local)
 
     def _holder(self, table: Table, secret: str, local: bool | None = None) -> Account | None:
-        """The account of a valid session or token, whose use is noted; None if there is none."""
+        """The account of a session or token, whose use is noted; None if the secret is not valid."""
         query = self._queries.get((table.name, local))
         if query is None:  # built once, because every request needs it
             query = self._queries[table.name, local] = self._query(table, local)

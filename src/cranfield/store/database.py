@@ -384,7 +384,7 @@ def _make_private(path: str) -> None:
 
 
 def _read_only(path: str) -> URL | None:
-    """The options for a read-only file, beside which SQLite cannot create files; None if the file is writable."""
+    """The URL to read a file if the file or its folder is read-only; None if SQLite can write there."""
     from urllib.parse import quote
 
     from sqlalchemy.engine import URL

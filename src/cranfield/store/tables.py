@@ -62,7 +62,7 @@ def one_of(column: Column[str], values: Iterable[str]) -> Iterator[ColumnElement
 
 
 class Exact(TypeDecorator[str]):
-    """The column type."""
+    """The column type of arbitrary text, which is stored with escapes."""
 
     impl = Text
     cache_ok = True

@@ -48,7 +48,7 @@ class Candidate(NamedTuple):
 
 
 class Doubted(NamedTuple):
-    """When the judgments became public, and when the model was made; empty if unknown."""
+    """The dates when the judgments became public and when the model was made; an unknown date is empty."""
 
     public: str = ""
     model: str = ""

@@ -31,7 +31,7 @@ LOOKED_AT = 1000  # first answers, for some that can be asked again
 SAME_RUN = timedelta(hours=1)
 WHAT_TO_DO = (
     "give the model another name (--model, as the server calls it) or the prompt another version, so that new labels stay "
-    "apart from those of before; or go on with --accept-drift, which is recorded"
+    "apart from the earlier ones; or go on with --accept-drift, which is recorded"
 )
 
 
@@ -95,7 +95,7 @@ class DriftCheck:
 
     @property
     def drifted(self) -> bool:
-        """Whether the model has changed, or nothing can tell."""
+        """Whether the model has changed, or cannot be compared because no earlier question can be asked again."""
         return bool(self.strangers) or len(self.changed) > self.allowed or self.unable > 0
 
     @property
@@ -182,7 +182,7 @@ NO_CHECK = Planned([], {})
 
 
 def planned(transaction: Transaction, asker: Asker, n: int, definition: dict[str, Any]) -> Planned:
-    """The drift check before a run; None if a recent check still holds, or there are no earlier answers."""
+    """The drift check before a run; NO_CHECK if a recent check still holds, or there are no earlier answers."""
     connection, every = transaction.connection, series_of(transaction.connection, asker.assessor)
     if not (n and every) or _goes_on(transaction, every, definition):
         return NO_CHECK

@@ -357,7 +357,7 @@ def _chances(log: Log, name: str) -> Chances:
 
 
 def _only(connection: Connection, log: str) -> Round:
-    """The only round with a random sample; if there is none, the last round, which explains why."""
+    """The only round with a random sample; without one the last round, for which the caller says why it has no sample."""
     every = [plan for plan, _ in all_rounds(connection)]
     drew = [plan for plan in every if not _not_drawn(plan)]
     if len(drew) > 1:

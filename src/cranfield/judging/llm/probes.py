@@ -379,7 +379,7 @@ def top_of(kind: str, grades: Iterable[float]) -> float:
 
 
 def stuffed(text: str, words: str) -> str:
-    """A text with these words as a sentence after every third sentence, and at the end.
+    """The text with the words inserted as a sentence after every third sentence and at the end.
 
     >>> stuffed("One. Two. Three. Four.", "late blight")
     'One. Two. Three. late blight. Four. late blight.'
@@ -421,7 +421,7 @@ def draw(asker: Asker, pairs: Sequence[GradedPair], n: int, seed: int, irrelevan
 
 
 def either_side(asker: Asker, questions: Iterable[LlmQuestion]) -> list[LlmQuestion]:
-    """The questions, and those about two documents also in the other order, which another seed may have used."""
+    """The questions; a question about two documents comes in both orders, because another seed may have used the other."""
     sides = []
     for each in questions:
         topic, document, other = each.subject
