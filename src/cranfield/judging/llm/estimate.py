@@ -191,17 +191,22 @@ def estimates(sample: LabelSample, runs: Sequence[Run], names: Sequence[str], le
 
 
 def _row(
-    names: tuple[str, str, str], estimate: Predicted, level: float, measure: Measure, **flags: bool
+    names: tuple[str, str, str],
+    estimate: Predicted,
+    level: float,
+    measure: Measure,
+    near: bool = False,
+    exact: bool = False,
 ) -> EstimateRow:
     """The row of a run, or of two runs, by a measure; `names` are the measure, the run and the other run."""
     both, people = (interval_of(one, level) for one in estimate[:2])
-    if flags.get("exact"):
+    if exact:
         both, people = (ValueInterval(*[one.value] * 3) for one in (both, people))
     if not names[2]:
         both, people = (within(one, measure.low, measure.high) for one in (both, people))
     worth = float(estimate.worth) if both.low == both.low and people.low == people.low else np.nan
     model, freedom = float(estimate.predicted.value), float(estimate.both.df)
-    return EstimateRow(*names, both, people, model, worth, freedom=freedom, model_used=bool(estimate.used), **flags)
+    return EstimateRow(*names, both, people, model, worth, near, freedom, exact, bool(estimate.used))
 
 
 def _by_topics(
@@ -261,7 +266,7 @@ def _by_documents(
             names = name, runs[run].name, runs[other].name if sign else ""
             by_chance = w[units.by_chance] if measure.shares_alone or not w.any() else units.by_chance
             exact, near = not np.any(by_chance), not measure.shares_alone and bool(units.by_chance.any())
-            yield _row(names, _or_none(total, w[d]), level, measure, approximate=near, exact=exact)
+            yield _row(names, _or_none(total, w[d]), level, measure, near, exact)
 
 
 def _or_none(estimate: Predicted, weight: Floats) -> Predicted:
