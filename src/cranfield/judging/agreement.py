@@ -335,11 +335,13 @@ def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[
     for name, mine, others in _by_person(events):
         half = len(mine) // 2
         parts = (mine, others), (mine[:half], others[:half]), (mine[half:], others[half:])
-        same, seconds = [_same(*part) for part in parts], [_median(own) for own, _ in parts]
+        same, same_first, same_second = (_same(*part) for part in parts)
+        seconds, seconds_first, seconds_second = (_median(own) for own, _ in parts)
         mean = _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them])
+        labels = name, len(mine), sum(map(bool, others)), same, same_first, same_second
         means = mean, _mean([statistics.fmean(them) for them in others if them])
-        counts = len(mine), sum(map(bool, others))
-        people.append(AssessorAgreement(name, *counts, *same, *means, *seconds, questions[name], right[name]))
+        times = seconds, seconds_first, seconds_second
+        people.append(AssessorAgreement(*labels, *means, *times, questions[name], right[name]))
     return people
 
 
