@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
 
 Named = TypeVar("Named", "Qrels", Run)
+T = TypeVar("T")
 NO_QUERIES: Mapping[str, str] = {}
 
 
@@ -205,7 +206,8 @@ class Evaluator:
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
         self.exceptions: dict[Measure, dict[str, Any]] = {}  # conventions of single measures
-        self.threads = _threads(threads)
+        refuse_below(1, threads=threads)
+        self.threads = processors() if threads is None else threads
         self.lenient, self.run_format, self.fields = lenient, run_format, fields
         self.queries: Mapping[str, str] = NO_QUERIES if queries is None else queries
         self.by_text: dict[str, int] = {}  # judgments and runs that name topics by their queries → number of topics
@@ -242,16 +244,11 @@ class Evaluator:
         self.takes_every_grade = rel is None and any(m.values.get("rel", 1) <= 1 for m in self.measures.values())
         self.may_be_swapped = warn and looks_like_scores(self.qrels, qrels)
         self.requested = list(self.measures)  # measures that are added later cause no warnings
-        self.weights = (
-            None if weights is None else as_weights(weights, qrels).fitted(self._topic_names(self.topic_mask))
-        )
-        self._exclude_weightless()
-
-    def _exclude_weightless(self) -> None:
-        """Leave out the topics of weight 0."""
-        if self.weights is not None and self.weights.left_out:
-            weights = self.weights.values
-            self.topic_mask = self.topic_mask & np.array([topic in weights for topic in self.qrels.topics], np.bool_)
+        topic_names = self._topic_names(self.topic_mask)
+        self.weights = None if weights is None else as_weights(weights, qrels).fitted(topic_names)
+        if self.weights is not None and self.weights.left_out:  # topics of weight 0
+            weighted = self.weights.values
+            self.topic_mask = self.topic_mask & np.array([topic in weighted for topic in self.qrels.topics], np.bool_)
 
     def _baseline(self, run: Any) -> Hits:
         """The hits of the run to compare with, under the same conventions as the other runs."""
@@ -407,15 +404,11 @@ class Evaluator:
         skipped = match.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         sampled = {name: error for name, error in errors.items() if error.any()}
         findings = self._run_findings(run, match, hits) if self.warns else []
-        swung = self._tie_range(hits, values, runs) if self.warns_of_ties else None
+        swung = tie_ranges(self._free(), hits, values, runs) if self.warns_of_ties else None
         single = self._single(match, run, values) if self.warns_of_ties else None
         tied = bool((match.first < match.last).any())
         counts = match.retrieved, empty, tied, match.others, len(skipped)
         return _Row(run.name, tag, values, *counts, pooled, sampled, findings, swung, single)
-
-    def _tie_range(self, hits: Hits, values: Floats, runs: int = 1) -> Floats | None:
-        """How far the order of ties can move each value; 0 for measures that `_free` leaves out."""
-        return tie_ranges(self._free(), hits, values, runs)
 
     def _single(self, match: HitRows, run: Run, values: Floats) -> Floats | None:
         """How much each value would change if scores were compared in single precision; None if none would change."""
@@ -427,10 +420,9 @@ class Evaluator:
 
     def _free(self) -> list[Measure | None]:
         """The requested measures that use only ranks and grades of judged documents; None in place of all others."""
-        every = self.measures.items()
         return [
             m if name in self.requested and m not in self.exceptions and not self.sees(m) - MOVED else None
-            for name, m in every
+            for name, m in self.measures.items()
         ]
 
     def values_of(self, measure: Measure, hits: Hits) -> Floats:
@@ -469,7 +461,7 @@ class Evaluator:
             raise DataError("no run given")
         names = distinct([row.name for row in rows])
         retrieved = np.stack([row.retrieved for row in rows])
-        barren = self._barren()
+        barren: npt.NDArray[np.bool_] = self.judgments.relevant(self._lowest_rel) == 0
         values = np.stack([row.values for row in rows])
         in_mean = self._mask_excluded(values, (retrieved > 0) | np.stack([row.empty for row in rows]), barren)
         topics: Any = slice(None) if self.topic_mask.all() else self.topic_mask
@@ -522,11 +514,6 @@ class Evaluator:
             in_mean |= here
         return in_mean
 
-    def _barren(self) -> npt.NDArray[np.bool_]:
-        """The topics without a relevant document, at the lowest grade that any of the measures calls relevant."""
-        barren: npt.NDArray[np.bool_] = self.judgments.relevant(self._lowest_rel) == 0
-        return barren
-
     @property
     def _lowest_rel(self) -> float:
         """The lowest grade that any of the measures calls relevant."""
@@ -538,14 +525,16 @@ class Evaluator:
         return not self.judgments.only_relevant(self._lowest_rel)
 
     def _absent(self, names: list[str], rows: list[_Row], barren: npt.NDArray[np.bool_]) -> Absent:
-        lacking = [self._topic_names((row.retrieved == 0) & ~row.empty & self.topic_mask) for row in rows]
-        empty = [self._topic_names(row.empty & self.topic_mask) for row in rows]
+        def by_run(values: Iterable[T]) -> dict[str, T]:
+            return {name: value for name, value in zip(names, values, strict=True) if value}
+
+        lacking = ((row.retrieved == 0) & ~row.empty for row in rows)
         return Absent(
-            missing={name: topics for name, topics in zip(names, lacking, strict=True) if topics},
-            empty={name: topics for name, topics in zip(names, empty, strict=True) if topics},
-            unjudged={name: row.others for name, row in zip(names, rows, strict=True) if row.others},
+            missing=by_run(self._topic_names(mask & self.topic_mask) for mask in lacking),
+            empty=by_run(self._topic_names(row.empty & self.topic_mask) for row in rows),
+            unjudged=by_run(row.others for row in rows),
             no_relevant=self._topic_names(barren & self.topic_mask),
-            skipped={name: row.skipped for name, row in zip(names, rows, strict=True) if row.skipped},
+            skipped=by_run(row.skipped for row in rows),
             skipped_qrels=len(self.qrels.skipped),
             not_judged=self.not_judged,
             by_text={name: self.by_text[name] for name in [self.qrels.name, *names] if name in self.by_text},
@@ -650,11 +639,6 @@ def distinct(names: list[str]) -> list[str]:
         earlier.add(unique)
         answer.append(unique)
     return answer
-
-
-def _threads(threads: int | None) -> int:
-    refuse_below(1, threads=threads)
-    return processors() if threads is None else threads
 
 
 def _run_threads(

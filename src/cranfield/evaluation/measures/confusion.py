@@ -32,10 +32,10 @@ class Cells(NamedTuple):
     fn: Floats
     tn: Floats
 
-    @property
-    def all(self) -> Floats:
-        """The number of all documents."""
-        return self.tp + self.fp + self.fn + self.tn
+    def total(self, names: str) -> Floats:
+        """The sum of the cells in a part of a formula: "FP + TN", or "N" for all four."""
+        parts = names.strip("()").lower().split(" + ")
+        return np.sum([getattr(self, name) for name in (self._fields if parts == ["n"] else parts)], axis=0)
 
 
 def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Cells:
@@ -54,19 +54,22 @@ def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Ce
     return Cells(found + more, noise + more, missed + more, rest + more)
 
 
-class _Rate(Ratio):
-    """A rate from the table: the sum of some cells over the sum of others."""
+class _Share(Ratio):
+    """A rate from the table. Its formula names the cells that are added up above and below the line."""
 
     family = "set"
     reference = LECTURE
-    k = Depth()
-
-    @abstractmethod
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        """Numerator and denominator, one value per topic each."""
 
     def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        return self.rate(cells(hits, self.rel, self.k))
+        table = cells(hits, self.rel, self.values.get("k"))
+        above, below = map(table.total, self.formula.split(" / "))
+        return above, below
+
+
+class _Rate(_Share):
+    """A rate that may be cut at rank k."""
+
+    k = Depth()
 
 
 class _SuccessRate(_Rate):
@@ -100,11 +103,8 @@ class SetAccuracy(_SuccessRate):
 
     formula = "(TP + TN) / N"
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.tp + table.tn, table.all
 
-
-class Prevalence(Ratio):
+class Prevalence(_Share):
     """Prevalence, or generality: the share of the collection that is relevant. It says nothing about the run.
 
     Use it to see how hard a topic is: it is the precision of returning everything, the "naive" system of the lecture
@@ -115,17 +115,11 @@ class Prevalence(Ratio):
     0.2
     """
 
-    family = "set"
     formula = "(TP + FN) / N"
-    reference = LECTURE
     peers = {"lectures": ("Generality",)}
     at = None
     needs = ("size",)
     empty_is_zero = False
-
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        table = cells(hits, self.rel)
-        return table.tp + table.fn, table.all
 
 
 class FallOut(_ErrorRate):
@@ -146,9 +140,6 @@ class FallOut(_ErrorRate):
     peers = {"lectures": ("FPR",), "torchmetrics": ("RetrievalFallOut",)}
     needs = ("size",)
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fp, table.fp + table.tn
-
 
 class Specificity(_SuccessRate):
     """Specificity, or true negative rate: the share of the non-relevant documents that the run left out.
@@ -164,9 +155,6 @@ class Specificity(_SuccessRate):
 
     formula = "TN / (FP + TN)"
     peers = {"lectures": ("TNR", "Selectivity")}
-
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.tn, table.fp + table.tn
 
 
 class MissRate(_ErrorRate):
@@ -184,9 +172,6 @@ class MissRate(_ErrorRate):
     peers = {"lectures": ("FNR",)}
     empty_is_zero = False
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fn, table.tp + table.fn
-
 
 class NPV(_SuccessRate):
     """Negative predictive value: the share of the documents not returned that are indeed not relevant.
@@ -202,9 +187,6 @@ class NPV(_SuccessRate):
 
     formula = "TN / (TN + FN)"
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.tn, table.tn + table.fn
-
 
 class FDR(_ErrorRate):
     """False discovery rate: the share of the returned documents that are not relevant; 1 − precision. Empty list: 0.
@@ -218,9 +200,6 @@ class FDR(_ErrorRate):
     """
 
     formula = "FP / (TP + FP)"
-
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fp, table.tp + table.fp
 
 
 class FOR(_ErrorRate):
@@ -240,12 +219,9 @@ class FOR(_ErrorRate):
     needs = ("size",)
     empty_is_zero = False
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fn, table.tn + table.fn
-
 
 class _Likelihood(Binary):
-    """Ratios of two rates: undefined for topics without noise, unless the cells are smoothed."""
+    """Ratios of two rates: undefined if the second rate is 0, unless the cells are smoothed."""
 
     family = "set"
     reference = LECTURE

@@ -21,13 +21,10 @@ from cranfield.evaluation.hits import TieGroups, ratio
 from cranfield.evaluation.measures.definition import Binary, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.evaluation.hits import Hits, Judgments
 
     Longs = npt.NDArray[np.int64]
-    Discount = Callable[[npt.ArrayLike], Floats]
 
 CLARKE_2008 = "Clarke, Kolla, Cormack et al. (2008), Novelty and diversity in information retrieval evaluation, SIGIR"
 CHAPELLE = "Chapelle, Metzler, Zhang & Grinspan (2009), Expected reciprocal rank for graded relevance, CIKM"
