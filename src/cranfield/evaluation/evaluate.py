@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 
@@ -86,13 +86,6 @@ class ReadingOptions(DialectOptions, total=False):
     extras: Extras | None
 
 
-class FormatOptions(TypedDict, total=False):
-    """The formats of files if detection should not decide."""
-
-    qrels_format: str | None
-    run_format: str | None
-
-
 class BasicOptions(ReadingOptions, ConventionChanges, total=False):
     """Options of `evaluate` and single conventions, without `rel`, `baseline` and `weights`."""
 
@@ -101,43 +94,39 @@ class BasicOptions(ReadingOptions, ConventionChanges, total=False):
     threads: int | None
     aggregate: str | None
     warn: bool
+    qrels_format: str | None  # the formats of files if detection should not decide
+    run_format: str | None
 
 
-class EvaluateOptions(BasicOptions, total=False):
-    """All keyword options of `evaluate`, including single conventions."""
-
-    rel: float | None
-    baseline: Any
-    weights: Mapping[str, float] | str | None
-
-
-class OptionsWithoutRel(BasicOptions, FormatOptions, total=False):
-    """All options of `Evaluator` except `rel`."""
+class OptionsWithoutRel(BasicOptions, total=False):
+    """All options of `evaluate` except `rel`."""
 
     baseline: Any
     weights: Mapping[str, float] | str | None
 
 
-class OptionsWithoutBaseline(BasicOptions, FormatOptions, total=False):
-    """All options of `Evaluator` except `baseline`."""
+class OptionsWithoutBaseline(BasicOptions, total=False):
+    """All options of `evaluate` except `baseline`."""
 
     rel: float | None
     weights: Mapping[str, float] | str | None
 
 
-class OptionsWithoutWeights(BasicOptions, FormatOptions, total=False):
-    """All options of `Evaluator` except `weights`."""
+class OptionsWithoutWeights(BasicOptions, total=False):
+    """All options of `evaluate` except `weights`."""
 
     rel: float | None
     baseline: Any
 
 
-class EvaluatorOptions(EvaluateOptions, FormatOptions, total=False):
-    """All keyword options of `Evaluator`, including single conventions."""
+class EvaluatorOptions(OptionsWithoutWeights, total=False):
+    """All keyword options of `evaluate` and `Evaluator`, including single conventions."""
+
+    weights: Mapping[str, float] | str | None
 
 
 def evaluate(
-    qrels: Any, runs: Any, measures: str | Measure | Iterable[str | Measure], **options: Unpack[EvaluateOptions]
+    qrels: Any, runs: Any, measures: str | Measure | Iterable[str | Measure], **options: Unpack[EvaluatorOptions]
 ) -> Scores:
     """Score one run or several against judgments.
 
@@ -404,11 +393,15 @@ class Evaluator:
         skipped = match.skipped or getattr(run.source, "skipped", [])  # read by the kernel now, or by a format before
         sampled = {name: error for name, error in errors.items() if error.any()}
         findings = self._run_findings(run, match, hits) if self.warns else []
-        swung = tie_ranges(self._free(), hits, values, runs) if self.warns_of_ties else None
+        swung = self._tie_range(hits, values, runs) if self.warns_of_ties else None
         single = self._single(match, run, values) if self.warns_of_ties else None
         tied = bool((match.first < match.last).any())
         counts = match.retrieved, empty, tied, match.others, len(skipped)
         return _Row(run.name, tag, values, *counts, pooled, sampled, findings, swung, single)
+
+    def _tie_range(self, hits: Hits, values: Floats, runs: int = 1) -> Floats | None:
+        """How far the order of ties can move each value; 0 for measures that `_free` leaves out."""
+        return tie_ranges(self._free(), hits, values, runs)
 
     def _single(self, match: HitRows, run: Run, values: Floats) -> Floats | None:
         """How much each value would change if scores were compared in single precision; None if none would change."""
@@ -430,7 +423,7 @@ class Evaluator:
         return self.mean_of(measure, hits).value
 
     def mean_of(self, measure: Measure, hits: Hits) -> MeanOverOrders:
-        """The same with standard errors, which are above 0 only where orders of ties had to be sampled."""
+        """A measure's value for each topic and its standard error, which is above 0 only where orders of ties were sampled."""
         exact = np.zeros(hits.size)
         if self.conventions_for(measure).ties != "averaged":
             return MeanOverOrders(measure(hits), exact)
@@ -441,20 +434,17 @@ class Evaluator:
                 return MeanOverOrders(expected, exact)
             if (condensed.tied_to == condensed.tied_from).all():
                 return MeanOverOrders(measure(hits), exact)
-            self._refuse_unmoved(measure)
+            unmoved = self.sees(measure) - MOVED
+            if unmoved:  # unjudged documents stay in place when ties are reordered
+                reason = f"it uses the {', '.join(sorted(unmoved))} of unjudged documents too, and only judged ones are reordered"
+                hint = "choose another rule, such as ties=input-order"
+                raise ConventionError(f"ties=averaged: {measure}: {reason}; {hint}")
             return mean_over_orders(measure.score, condensed, bool(self.sees(measure) - PLAIN))
 
     def sees(self, measure: Measure) -> set[str]:
         """The data that a measure uses beyond the rank and grade of a document: names of `NEEDS`."""
         costs = {"costs"} if self.judgments.extras.costs is not None and "cost" in measure.parameters else set()
         return needs_of(measure) | costs
-
-    def _refuse_unmoved(self, measure: Measure) -> None:
-        """Raise an error if a measure uses unjudged documents, which stay in place when ties are reordered."""
-        unmoved = self.sees(measure) - MOVED
-        if unmoved:
-            reason = f"it uses the {', '.join(sorted(unmoved))} of unjudged documents too, and only judged ones are reordered"
-            raise ConventionError(f"ties=averaged: {measure}: {reason}; choose another rule, such as ties=input-order")
 
     def _scores(self, rows: list[_Row]) -> Scores:
         if not rows:

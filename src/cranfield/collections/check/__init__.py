@@ -273,13 +273,12 @@ def check(
     for file, findings in runs:
         findings += look_at_depth(file, deepest)
         findings += look_through(file, judged) if judged is not None else ()
-    everything = [(file, [_milder(each) for each in findings] if lenient else findings) for file, findings in examined]
-    return Findings(finding for _, findings in everything for finding in by_severity(findings))
-
-
-def _milder(finding: Finding) -> Finding:
-    """The finding; with `lenient`, one about malformed lines becomes a warning."""
-    return replace(finding, severity="warning") if finding.code in MALFORMED else finding
+    milder = MALFORMED if lenient else ()
+    everything = [
+        [replace(each, severity="warning") if each.code in milder else each for each in findings]
+        for _, findings in examined
+    ]
+    return Findings(finding for findings in everything for finding in by_severity(findings))
 
 
 def examine(

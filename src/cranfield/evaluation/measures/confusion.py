@@ -35,7 +35,8 @@ class Cells(NamedTuple):
     def total(self, names: str) -> Floats:
         """The sum of the cells in a part of a formula: "FP + TN", or "N" for all four."""
         parts = names.strip("()").lower().split(" + ")
-        return np.sum([getattr(self, name) for name in (self._fields if parts == ["n"] else parts)], axis=0)
+        cells = self if parts == ["n"] else [getattr(self, name) for name in parts]
+        return np.asarray(np.sum(cells, axis=0), np.float64)
 
 
 def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Cells:
@@ -123,7 +124,7 @@ class Prevalence(_Share):
 
 
 class FallOut(_ErrorRate):
-    """Fall-out, or false positive rate: the share of the documents that are not relevant that was returned.
+    """Fall-out, or false positive rate: the share of the non-relevant documents that the run returned.
 
     Lower is better. Use it with recall, as the two axes of a ROC curve, and at k to compare noise; not alone, as
     returning nothing scores best, and not to compare collections: it shrinks as they grow. In the lecture's confusion
@@ -158,7 +159,7 @@ class Specificity(_SuccessRate):
 
 
 class MissRate(_ErrorRate):
-    """Miss rate, or false negative rate: the share of the relevant documents that was not returned; 1 − recall.
+    """Miss rate, or false negative rate: the share of the relevant documents that the run did not return; 1 − recall.
 
     Lower is better. Use it where one missed document is the failure (patents, systematic reviews, discovery); not
     alone, as returning everything scores best. It is FNR in the lecture's confusion matrix (004).
@@ -264,8 +265,8 @@ class LRplus(_Likelihood):
 class LRminus(_Likelihood):
     """Negative likelihood ratio: how many times likelier a relevant document is to be left out than another one.
 
-    Lower is better; below 1 being left out speaks against relevance. Use it with LRplus; not over a large collection
-    alone, where specificity is near 1 and it is the miss rate. From the lecture's confusion matrix (004).
+    Lower is better; below 1, left-out documents are less likely to be relevant than others. Use it with LRplus. Over a
+    large collection it says no more than the miss rate, because specificity is near 1. From the lecture's confusion matrix (004).
 
     >>> from cranfield import Extras, evaluate
     >>> run = {"q": {"a": 3, "c": 2}}
@@ -276,7 +277,7 @@ class LRminus(_Likelihood):
     formula = "miss rate / specificity = (FN / (TP + FN)) / (TN / (FP + TN))"
     peers = {"lectures": ("LR-",)}
     lower_is_better = True
-    undefined = "all that is irrelevant was returned"
+    undefined = "all irrelevant documents were returned"
 
     def odds(self, table: Cells) -> tuple[Floats, Floats]:
         return ratio(table.fn, table.tp + table.fn), ratio(table.tn, table.fp + table.tn)

@@ -111,6 +111,9 @@ class Gain(Parameter[Gains]):
 class Inner(Parameter["Measure"]):
     """A parameter that is itself a measure: URisk(of=nDCG@20)."""
 
+    def __init__(self, default: Any, meaning: str) -> None:
+        super().__init__(default, meaning)
+
     @property
     def default(self) -> Any:
         """The default measure, read on first use: its class may be registered after this one."""
@@ -681,7 +684,7 @@ def _aliases(preset: str) -> tuple[dict[str, list[Meaning]], list[Template]]:
 
 @functools.cache
 def _compiled(preset: str, changes: int) -> tuple[dict[str, list[Meaning]], list[Template]]:
-    """The same, compiled again whenever a measure is added. Names that only this preset reads come first."""
+    """Other programs' names, compiled again whenever a measure is added. Names that only this preset reads come first."""
     names: dict[str, list[Meaning]] = {}
     templates: list[Template] = []
     for owned in (True, False):
