@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 WORD = re.compile(r"[^\W_]+")
-MOST_TOPICS = 400  # judged topics that are looked at, at the most
-TEXTS = 2000  # topics whose texts are all compared; of more, only those that are looked at
-PER_TOPIC = 30  # documents of a topic, at the most
+MOST_TOPICS = 400  # most judged topics to look at
+TEXTS = 2000  # with more topics, only the texts of the topics in the sample are compared
+PER_TOPIC = 30  # most documents per topic
 K1, B = 1.2, 0.75
-TOO_COMMON = 0.25  # a word in more documents than this says nothing
+TOO_COMMON = 0.25  # words in a larger share of the documents are ignored
 
 
 def words(text: str) -> list[str]:
@@ -216,14 +216,14 @@ class Closeness:
         return {way: {n: i for n, i in held.items() if 0 <= i < len(listed)} for way, held in answer.items()}
 
 
-FEW, BETTER = 50, 200  # topics, as the lectures have it
-SPARSE, DENSE = 5, 50  # judgments a topic
-ABREAST = 0.1  # own text among so many of the closest: as it should be
-SHIFTED = 0.4  # fewer topics abreast than this: the judgments belong to other texts
-FITS_BETTER = 0.3  # another numbering has to win by so much
+FEW, BETTER = 50, 200  # numbers of topics that the lectures recommend
+SPARSE, DENSE = 5, 50  # judgments per topic
+ABREAST = 0.1  # a topic is sound if its own text is among this share of the closest texts
+SHIFTED = 0.4  # with a smaller share of sound topics, the judgments belong to other texts
+FITS_BETTER = 0.3  # another numbering is reported if it fits better by this share
 REVERSED, SURE = -0.1, -3.0  # mean concordance, and how many standard errors below 0
 OUTLYING = 3.5  # robust standard deviations: Iglewicz & Hoaglin (1993)
-ENOUGH = 100  # documents, to say of a word that none has it
+ENOUGH = 100  # documents; with fewer, it means little that no document has a word
 
 
 def check_collection(collection: Collection | str, progress: Progress = None) -> Findings:
@@ -233,7 +233,7 @@ def check_collection(collection: Collection | str, progress: Progress = None) ->
 
 
 def _readable(collection: Collection) -> Collection:
-    """The collection itself; without judgments where these cannot be read, so that the rest is looked at all the same."""
+    """The collection; without judgments if these cannot be read, so that the rest is still checked."""
     try:
         _ = collection.qrels
     except DataError:
