@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.judging import current_events
-from cranfield.judging.log import AddedEvents, Log, Transaction
-from cranfield.judging.table_changes import RecordTables
+from cranfield.judging.log import AddedEvents, Log
+from cranfield.judging.table_changes import RecordTables, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -309,7 +309,7 @@ def test_an_undefeated_document_has_no_finite_strength():
 def test_an_unknown_policy_names_those_there_are():
     with pytest.raises(ConventionError, match=r"no policy 'vote'; there are latest, adjudicated, .*majority"):
         decide(current_events(said(1)), "vote")
-    with pytest.raises(DataError, match="goes by preferences, and there are none"):
+    with pytest.raises(DataError, match="uses preferences, and the log has none"):
         decide(current_events(said(1)), "bradley-terry")
 
 

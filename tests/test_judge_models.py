@@ -313,8 +313,8 @@ def _steps(location: str, size: int) -> int:
         raw = transaction.connection.connection.dbapi_connection
         raw.set_progress_handler(step, 10)
         found = usage._counts(transaction.connection)
-        blocks = [usage._Block("s", "unparsed", size // 3)]
-        page = usage._of_block(transaction.connection, blocks[0], {"s": "m"}, 20, 20, 100)
+        block = questions.c.series == "s", questions.c.problem == "unparsed"
+        page = usage._failures(transaction.connection, [], *block, cut=100, before=20, n=20)
         raw.set_progress_handler(None, 10)
     log.close()
     assert len(page) == 20

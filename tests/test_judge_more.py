@@ -80,7 +80,7 @@ def test_agreement_needs_labels(tmp_path):
     answer = cranfield("judge", "agree", tmp_path / "empty.jsonl")
     assert (answer.code, "there are no labels" in answer.err) == (3, True)
     frozen = cranfield("judge", "freeze", tmp_path / "empty.jsonl", "v")
-    assert (frozen.code, "there is nothing to freeze, no label stands" in frozen.err) == (3, True)
+    assert (frozen.code, "there is nothing to freeze: the log has no current label" in frozen.err) == (3, True)
 
 
 @pytest.mark.parametrize("shape", ["table", "json"])

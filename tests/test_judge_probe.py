@@ -255,7 +255,7 @@ def test_probes_are_no_labels_in_each_kind_of_log(tmp_path, chat, location):
     assert desk.events() == events
     assert aggregate(desk.log, "latest", sources=("model",)).decided.grades == before
     probes = desk.read(lambda log: probes_of(log, MODEL))
-    assert {each.probe.name: (each.asked, each.answered, each.missed) for each in probes.tried} == {
+    assert {each.probe.name: (len(each.outcomes), each.answered, each.missed) for each in probes.tried} == {
         "again": (5, 5, 0),
         "stuffed": (5, 5, 0),
         "injected": (5, 5, 5),
@@ -314,7 +314,7 @@ def test_a_dry_run_foresees_probes(desk, chat):
     asked = chat.count
     done = desk.probe(5, dry_run=True, drift=5)
     assert "15 of 15 probes would be asked as m/graded-1: at most" in str(done)
-    assert "5 questions of before, which are asked again first (--drift), are part of this" in str(done)
+    assert "this includes 5 earlier questions, which are asked again first (--drift)" in str(done)
     assert chat.count == asked
 
 

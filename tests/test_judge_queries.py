@@ -16,7 +16,7 @@ from cranfield.judging.policies import PolicySettings, decide, policies
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.round_status import round_statuses, status
 from cranfield.judging.rounds import answer, lease, open_round
-from cranfield.judging.table_changes import COMPLETE, TableTransaction
+from cranfield.judging.table_changes import COMPLETE, Transaction
 from databases import KINDS, location_of, new_database
 
 ODD = "d\\é"  # a document's name with a backslash and an accent
@@ -92,7 +92,7 @@ def test_an_event_that_comes_to_light_late_is_not_missed(postgres):
     follower = Follower(log, "ann")
     start = newer(log, 0)
     with other.database.engine.begin() as connection:
-        TableTransaction(connection, other.database).add([label("bob", "q", "slow")], other.name)
+        Transaction(connection, other.database).add([label("bob", "q", "slow")], other.name)
         log.add([label("ann", "q", "quick")])
         assert [event.document for event in log.events()] == ["first", "quick"]
         assert newer(log, start.place) == (start.place, [])  # bob's, which has the lower number, may yet come
@@ -111,7 +111,7 @@ def test_a_transaction_that_is_undone_holds_nobody_up(postgres):
     log = open_log(new_database(postgres))
     with log.database.engine.connect() as connection:
         begun = connection.begin()
-        TableTransaction(connection, log.database).add([label("bob", "q", "lost")], log.name)
+        Transaction(connection, log.database).add([label("bob", "q", "lost")], log.name)
         log.add([label("ann", "q", "kept")])
         assert log.place() == 0
         begun.rollback()

@@ -116,31 +116,15 @@ def _by_number(grade: str) -> tuple[bool, float]:
 
 def diff(a: Collection | str, b: Collection | str, progress: Progress = None) -> CollectionDiff:
     """Compare two collections by the ids of their documents, topics and judgments."""
-    first, second = (read_collection(one) if isinstance(one, str) else one for one in (a, b))
-    documents = [_documents(one, progress) for one in (first, second)]
-    topics = [
-        {topic.id: _key(topic.title, topic.description, topic.narrative, topic.fields) for topic in one.topics}
-        for one in (first, second)
-    ]
-    judged = [_judgments(one) for one in (first, second)]
+    both = [read_collection(one) if isinstance(one, str) else one for one in (a, b)]
+    first, second = both
+    documents = _compared("document", *(_documents(one, progress) for one in both))
+    judged = [_judgments(one) for one in both]
     names = (first.name, second.name) if first.name != second.name else (first.path or "a", second.path or "b")
-    settings = {
-        key: (value, other)
-        for key, value, other in (
-            ("relevant_from", first.relevant_from, second.relevant_from),
-            ("grades", _labels(first), _labels(second)),
-            ("conventions", first.meta.get("conventions", {}), second.meta.get("conventions", {})),
-        )
-        if value != other
-    }
-    return CollectionDiff(
-        *names,
-        _compared("document", *documents),
-        _compared("topic", *topics),
-        _compared("judgment", *judged),
-        _matrix(*judged),
-        settings,
-    )
+    before, after = map(_settings, both)
+    settings = {key: (value, after[key]) for key, value in before.items() if value != after[key]}
+    topics, judgments = _compared("topic", *map(_topics, both)), _compared("judgment", *judged)
+    return CollectionDiff(*names, documents, topics, judgments, _matrix(*judged), settings)
 
 
 def _compared(what: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> CollectionChanges:
@@ -157,6 +141,10 @@ def _documents(collection: Collection, progress: Progress) -> dict[str, bytes]:
     """A short digest of each document: two collections of a million fit into memory."""
     documents = read_documents(collection, progress)
     return {each.id: _key(each.title, each.text, each.fields) for each in documents}
+
+
+def _topics(collection: Collection) -> dict[str, bytes]:
+    return {each.id: _key(each.title, each.description, each.narrative, each.fields) for each in collection.topics}
 
 
 def _key(*parts: Any) -> bytes:
@@ -180,8 +168,10 @@ def _matrix(a: Mapping[str, float], b: Mapping[str, float]) -> dict[tuple[str, s
     return dict(sorted(counts.items(), key=lambda item: tuple(map(_by_number, item[0]))))
 
 
-def _labels(collection: Collection) -> dict[str, str]:
-    return {f"{grade:g}": each.label for grade, each in collection.grades.items()}
+def _settings(collection: Collection) -> dict[str, Any]:
+    labels = {f"{grade:g}": each.label for grade, each in collection.grades.items()}
+    conventions = collection.meta.get("conventions", {})
+    return {"relevant_from": collection.relevant_from, "grades": labels, "conventions": conventions}
 
 
 FIRST = ("title", "description", "licence", "provenance", "catalogue")

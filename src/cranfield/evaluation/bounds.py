@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from cranfield.base.conventions import Conventions
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.base.results import Part
     from cranfield.base.run import Run
@@ -89,14 +90,21 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
 
 
 def _ranges(evaluator: Evaluator, run: Run, over: str, samples: int, seed: int) -> _Range:
-    """The ranges of one run, each measure under its own conventions."""
+    """The ranges of one run, each measure under its own conventions and with the cases that it distinguishes.
+
+    Measures that use labels or groups distinguish documents of one grade. Some measures treat a document of grade -2 as
+    judged, others do not.
+    """
     every = list(evaluator.measures.values())
+    groups: dict[tuple[Conventions, bool], list[int]] = {}
+    for m, each in enumerate(every):
+        special = bool(needs_of(each) - PLAIN) if over == "ties" else _values_negative(each)
+        groups.setdefault((evaluator.conventions_for(each), special), []).append(m)
     answer = _Range(every, evaluator.judgments.size)
-    for conventions in dict.fromkeys(map(evaluator.conventions_for, every)):
-        positions = [m for m, each in enumerate(every) if evaluator.conventions_for(each) == conventions]
-        work = _over_ties if over == "ties" else _over_grades
-        hits = evaluator.hits(run, every[positions[0]])
-        answer.put(positions, work(hits, [every[m] for m in positions], samples, seed))
+    for (_, special), positions in groups.items():
+        hits, measures = evaluator.hits(run, every[positions[0]]), [every[m] for m in positions]
+        work = _over_orders if over == "ties" else _over_grades
+        answer.put(positions, work(hits, measures, special, samples, seed))
     return answer
 
 
@@ -210,8 +218,7 @@ class Bounds(Answer):
     ) -> dict[str, Any]:
         low, score, expected, high = plain(values)
         row = {"run": run, "measure": measure, "topic": topic, "low": low, "score": score, "expected": expected}
-        row["high"] = high
-        row["bounds"] = None if low is None else "proven" if proven else "found"
+        row |= {"high": high, "bounds": None if low is None else "proven" if proven else "found"}
         row["expectation"] = None if expected is None else "exact" if exact else "sampled"
         if self.over == "unjudged":
             del row["expected"], row["expectation"]
@@ -254,9 +261,8 @@ def _as_claimed(measure: Measure) -> bool:
         value = measure.values[name]
         own_gains = isinstance(parameter, Gain) and not isinstance(value, str)
         another = isinstance(parameter, (Choice, Flag)) and value != parameter.default
-        if (
-            own_gains or another
-        ) and name != "judged_only":  # a document that moves up never moves down in the condensed list
+        # judged_only: a document that moves up never moves down in the condensed list
+        if (own_gains or another) and name != "judged_only":
             return False
     return True
 
@@ -334,16 +340,7 @@ class _Range:
 # over the orders of ties
 
 
-def _over_ties(hits: Hits, every: list[Measure], samples: int, seed: int) -> _Range:
-    answer = _Range(every, hits.size)
-    for by_document in (False, True):  # measures that use labels or groups distinguish documents of one grade
-        positions = [m for m, each in enumerate(every) if bool(needs_of(each) - PLAIN) == by_document]
-        if positions:
-            answer.put(positions, _range_over_orders(hits, [every[m] for m in positions], samples, seed, by_document))
-    return answer
-
-
-def _range_over_orders(hits: Hits, measures: list[Measure], samples: int, seed: int, by_document: bool) -> _Range:
+def _over_orders(hits: Hits, measures: list[Measure], by_document: bool, samples: int, seed: int) -> _Range:
     orders = Orders(hits, by_document, EVERY_CASE)
     answer = _Range(measures, hits.size)
     answer.take(hits)
@@ -379,29 +376,18 @@ def _scale(judgments: Judgments, valued: bool) -> Floats:
     return scale
 
 
-def _over_grades(hits: Hits, every: list[Measure], samples: int, seed: int) -> _Range:
-    answer = _Range(every, hits.size)
-    for valued in (False, True):  # some measures treat a document of grade -2 as judged, others do not
-        positions = [m for m, each in enumerate(every) if _values_negative(each) == valued]
-        if positions:
-            answer.put(
-                positions,
-                _range_over_grades(_Unjudged(hits, valued), [every[m] for m in positions], valued, samples, seed),
-            )
-    return answer
-
-
-def _range_over_grades(unjudged: _Unjudged, measures: list[Measure], valued: bool, samples: int, seed: int) -> _Range:
-    hits, number = unjudged.hits, unjudged.number
+def _over_grades(hits: Hits, measures: list[Measure], valued: bool, samples: int, seed: int) -> _Range:
+    unjudged = _Unjudged(hits, valued)
+    number = unjudged.number
     scale = _scale(hits.judgments, valued)
     answer = _Range(measures, hits.size)
     answer.take(hits)  # the present score; no grade gives it for a measure that skips unjudged documents
     few = np.array([float(len(scale)) ** float(min(n, 20)) <= EVERY_CASE for n in number.tolist()])
     most = int(number.max(initial=0))
-    steps = (
-        range(most + 1) if most <= FAMILY else sorted({0, most, *np.geomspace(1, most, FAMILY).astype(int).tolist()})
-    )
-    for relevant in steps:
+    numbers = np.arange(most + 1)  # of relevant documents among the unjudged ones
+    if most > FAMILY:
+        numbers = np.unique(np.r_[0, np.geomspace(1, most, FAMILY).astype(int), most])
+    for relevant in numbers.tolist():
         for top in (True, False):
             relevant_mask = unjudged.nth <= relevant if top else unjudged.nth > number[unjudged.topic] - relevant
             answer.take(unjudged.graded(np.where(relevant_mask, scale[-1], scale[0])))

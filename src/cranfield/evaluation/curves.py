@@ -183,14 +183,13 @@ def curves(
     if kind == "gain":
         ranks = np.arange(1, deepest + 1, dtype=np.float64)
         every.append(Curve(IDEAL, ranks, _ideal_gain(hits[0], evaluator.topic_mask, ranks), 1.0))
-    negatives = ""
-    if kind == "roc":
-        tell_used("collection_size")
-        negatives = _negatives(evaluator.judgments.extras.size)
+    negatives = _negatives(evaluator.judgments.extras.size) if kind == "roc" else ""
     return Curves(kind, int(evaluator.topic_mask.sum()), every, negatives)
 
 
 def _negatives(size: int | None) -> str:
+    """The documents that a ROC curve counts as not relevant, in words."""
+    tell_used("collection_size")
     if size is not None:
         return f"the other of the {size} documents count as not relevant; documents not returned follow in random order"
     return (
@@ -253,7 +252,7 @@ def _roc(view: _CurveInput) -> tuple[Floats, Floats, float]:
     if len(lines) == 1:
         return *lines[0], areas[0]
     grid = np.linspace(0, 1, 101)
-    heights = np.array([_at(grid, x, y) for x, y in lines]).reshape(len(lines), len(grid))
+    heights = np.array([np.interp(grid, x, y) for x, y in lines]).reshape(len(lines), len(grid))
     return np.r_[0.0, grid], np.r_[0.0, _mean(heights)], float(np.mean(areas)) if areas else np.nan
 
 
@@ -265,12 +264,6 @@ def _roc_of(hits: Hits, topic: Any, rel: float, n_relevant: float, others: float
     true, false = np.cumsum(relevant), np.cumsum(~relevant)
     x, y = ratio(np.r_[0, false, others], max(others, 1)), ratio(np.r_[0, true, n_relevant], max(n_relevant, 1))
     return np.minimum(x, 1.0), y
-
-
-def _at(grid: Floats, x: Floats, y: Floats) -> Floats:
-    """The height of a curve at each x of a grid; at a vertical step, the later end."""
-    answer: Floats = np.interp(grid, x, y)
-    return answer
 
 
 def _recall(view: _CurveInput) -> tuple[Floats, Floats, float]:
@@ -300,7 +293,7 @@ _CURVE_OF_KIND = {"pr": _pr, "pr11": _pr11, "roc": _roc, "recall": _recall, "gai
 def _crossings(one: Curve, other: Curve) -> list[float]:
     """The x at which the curves change order."""
     grid = np.union1d(one.x, other.x)
-    apart = _at(grid, one.x, one.y) - _at(grid, other.x, other.y)
+    apart = np.interp(grid, one.x, one.y) - np.interp(grid, other.x, other.y)  # at a vertical step, the later end
     clear = np.flatnonzero(np.abs(apart) > 1e-9)
     turns = np.flatnonzero(np.diff(np.sign(apart[clear])) != 0)
     a, b = clear[turns], clear[turns + 1]

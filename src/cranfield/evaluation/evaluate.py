@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
 
 Named = TypeVar("Named", "Qrels", Run)
+T = TypeVar("T")
 NO_QUERIES: Mapping[str, str] = {}
 
 
@@ -85,13 +86,6 @@ class ReadingOptions(DialectOptions, total=False):
     extras: Extras | None
 
 
-class FormatOptions(TypedDict, total=False):
-    """The formats of files if detection should not decide."""
-
-    qrels_format: str | None
-    run_format: str | None
-
-
 class BasicOptions(ReadingOptions, ConventionChanges, total=False):
     """Options of `evaluate` and single conventions, without `rel`, `baseline` and `weights`."""
 
@@ -100,43 +94,39 @@ class BasicOptions(ReadingOptions, ConventionChanges, total=False):
     threads: int | None
     aggregate: str | None
     warn: bool
+    qrels_format: str | None  # the formats of files if detection should not decide
+    run_format: str | None
 
 
-class EvaluateOptions(BasicOptions, total=False):
-    """All keyword options of `evaluate`, including single conventions."""
-
-    rel: float | None
-    baseline: Any
-    weights: Mapping[str, float] | str | None
-
-
-class OptionsWithoutRel(BasicOptions, FormatOptions, total=False):
-    """All options of `Evaluator` except `rel`."""
+class OptionsWithoutRel(BasicOptions, total=False):
+    """All options of `evaluate` except `rel`."""
 
     baseline: Any
     weights: Mapping[str, float] | str | None
 
 
-class OptionsWithoutBaseline(BasicOptions, FormatOptions, total=False):
-    """All options of `Evaluator` except `baseline`."""
+class OptionsWithoutBaseline(BasicOptions, total=False):
+    """All options of `evaluate` except `baseline`."""
 
     rel: float | None
     weights: Mapping[str, float] | str | None
 
 
-class OptionsWithoutWeights(BasicOptions, FormatOptions, total=False):
-    """All options of `Evaluator` except `weights`."""
+class OptionsWithoutWeights(BasicOptions, total=False):
+    """All options of `evaluate` except `weights`."""
 
     rel: float | None
     baseline: Any
 
 
-class EvaluatorOptions(EvaluateOptions, FormatOptions, total=False):
-    """All keyword options of `Evaluator`, including single conventions."""
+class EvaluatorOptions(OptionsWithoutWeights, total=False):
+    """All keyword options of `evaluate` and `Evaluator`, including single conventions."""
+
+    weights: Mapping[str, float] | str | None
 
 
 def evaluate(
-    qrels: Any, runs: Any, measures: str | Measure | Iterable[str | Measure], **options: Unpack[EvaluateOptions]
+    qrels: Any, runs: Any, measures: str | Measure | Iterable[str | Measure], **options: Unpack[EvaluatorOptions]
 ) -> Scores:
     """Score one run or several against judgments.
 
@@ -205,7 +195,8 @@ class Evaluator:
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)
         self.exceptions: dict[Measure, dict[str, Any]] = {}  # conventions of single measures
-        self.threads = _threads(threads)
+        refuse_below(1, threads=threads)
+        self.threads = processors() if threads is None else threads
         self.lenient, self.run_format, self.fields = lenient, run_format, fields
         self.queries: Mapping[str, str] = NO_QUERIES if queries is None else queries
         self.by_text: dict[str, int] = {}  # judgments and runs that name topics by their queries → number of topics
@@ -242,16 +233,11 @@ class Evaluator:
         self.takes_every_grade = rel is None and any(m.values.get("rel", 1) <= 1 for m in self.measures.values())
         self.may_be_swapped = warn and looks_like_scores(self.qrels, qrels)
         self.requested = list(self.measures)  # measures that are added later cause no warnings
-        self.weights = (
-            None if weights is None else as_weights(weights, qrels).fitted(self._topic_names(self.topic_mask))
-        )
-        self._exclude_weightless()
-
-    def _exclude_weightless(self) -> None:
-        """Leave out the topics of weight 0."""
-        if self.weights is not None and self.weights.left_out:
-            weights = self.weights.values
-            self.topic_mask = self.topic_mask & np.array([topic in weights for topic in self.qrels.topics], np.bool_)
+        topic_names = self._topic_names(self.topic_mask)
+        self.weights = None if weights is None else as_weights(weights, qrels).fitted(topic_names)
+        if self.weights is not None and self.weights.left_out:  # topics of weight 0
+            weighted = self.weights.values
+            self.topic_mask = self.topic_mask & np.array([topic in weighted for topic in self.qrels.topics], np.bool_)
 
     def _baseline(self, run: Any) -> Hits:
         """The hits of the run to compare with, under the same conventions as the other runs."""
@@ -427,10 +413,9 @@ class Evaluator:
 
     def _free(self) -> list[Measure | None]:
         """The requested measures that use only ranks and grades of judged documents; None in place of all others."""
-        every = self.measures.items()
         return [
             m if name in self.requested and m not in self.exceptions and not self.sees(m) - MOVED else None
-            for name, m in every
+            for name, m in self.measures.items()
         ]
 
     def values_of(self, measure: Measure, hits: Hits) -> Floats:
@@ -438,7 +423,7 @@ class Evaluator:
         return self.mean_of(measure, hits).value
 
     def mean_of(self, measure: Measure, hits: Hits) -> MeanOverOrders:
-        """The same with standard errors, which are above 0 only where orders of ties had to be sampled."""
+        """A measure's value for each topic and its standard error, which is above 0 only where orders of ties were sampled."""
         exact = np.zeros(hits.size)
         if self.conventions_for(measure).ties != "averaged":
             return MeanOverOrders(measure(hits), exact)
@@ -449,7 +434,11 @@ class Evaluator:
                 return MeanOverOrders(expected, exact)
             if (condensed.tied_to == condensed.tied_from).all():
                 return MeanOverOrders(measure(hits), exact)
-            self._refuse_unmoved(measure)
+            unmoved = self.sees(measure) - MOVED
+            if unmoved:  # unjudged documents stay in place when ties are reordered
+                reason = f"it uses the {', '.join(sorted(unmoved))} of unjudged documents too, and only judged ones are reordered"
+                hint = "choose another rule, such as ties=input-order"
+                raise ConventionError(f"ties=averaged: {measure}: {reason}; {hint}")
             return mean_over_orders(measure.score, condensed, bool(self.sees(measure) - PLAIN))
 
     def sees(self, measure: Measure) -> set[str]:
@@ -457,19 +446,12 @@ class Evaluator:
         costs = {"costs"} if self.judgments.extras.costs is not None and "cost" in measure.parameters else set()
         return needs_of(measure) | costs
 
-    def _refuse_unmoved(self, measure: Measure) -> None:
-        """Raise an error if a measure uses unjudged documents, which stay in place when ties are reordered."""
-        unmoved = self.sees(measure) - MOVED
-        if unmoved:
-            reason = f"it uses the {', '.join(sorted(unmoved))} of unjudged documents too, and only judged ones are reordered"
-            raise ConventionError(f"ties=averaged: {measure}: {reason}; choose another rule, such as ties=input-order")
-
     def _scores(self, rows: list[_Row]) -> Scores:
         if not rows:
             raise DataError("no run given")
         names = distinct([row.name for row in rows])
         retrieved = np.stack([row.retrieved for row in rows])
-        barren = self._barren()
+        barren: npt.NDArray[np.bool_] = self.judgments.relevant(self._lowest_rel) == 0
         values = np.stack([row.values for row in rows])
         in_mean = self._mask_excluded(values, (retrieved > 0) | np.stack([row.empty for row in rows]), barren)
         topics: Any = slice(None) if self.topic_mask.all() else self.topic_mask
@@ -522,11 +504,6 @@ class Evaluator:
             in_mean |= here
         return in_mean
 
-    def _barren(self) -> npt.NDArray[np.bool_]:
-        """The topics without a relevant document, at the lowest grade that any of the measures calls relevant."""
-        barren: npt.NDArray[np.bool_] = self.judgments.relevant(self._lowest_rel) == 0
-        return barren
-
     @property
     def _lowest_rel(self) -> float:
         """The lowest grade that any of the measures calls relevant."""
@@ -538,14 +515,16 @@ class Evaluator:
         return not self.judgments.only_relevant(self._lowest_rel)
 
     def _absent(self, names: list[str], rows: list[_Row], barren: npt.NDArray[np.bool_]) -> Absent:
-        lacking = [self._topic_names((row.retrieved == 0) & ~row.empty & self.topic_mask) for row in rows]
-        empty = [self._topic_names(row.empty & self.topic_mask) for row in rows]
+        def by_run(values: Iterable[T]) -> dict[str, T]:
+            return {name: value for name, value in zip(names, values, strict=True) if value}
+
+        lacking = ((row.retrieved == 0) & ~row.empty for row in rows)
         return Absent(
-            missing={name: topics for name, topics in zip(names, lacking, strict=True) if topics},
-            empty={name: topics for name, topics in zip(names, empty, strict=True) if topics},
-            unjudged={name: row.others for name, row in zip(names, rows, strict=True) if row.others},
+            missing=by_run(self._topic_names(mask & self.topic_mask) for mask in lacking),
+            empty=by_run(self._topic_names(row.empty & self.topic_mask) for row in rows),
+            unjudged=by_run(row.others for row in rows),
             no_relevant=self._topic_names(barren & self.topic_mask),
-            skipped={name: row.skipped for name, row in zip(names, rows, strict=True) if row.skipped},
+            skipped=by_run(row.skipped for row in rows),
             skipped_qrels=len(self.qrels.skipped),
             not_judged=self.not_judged,
             by_text={name: self.by_text[name] for name in [self.qrels.name, *names] if name in self.by_text},
@@ -650,11 +629,6 @@ def distinct(names: list[str]) -> list[str]:
         earlier.add(unique)
         answer.append(unique)
     return answer
-
-
-def _threads(threads: int | None) -> int:
-    refuse_below(1, threads=threads)
-    return processors() if threads is None else threads
 
 
 def _run_threads(

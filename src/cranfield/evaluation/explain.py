@@ -12,15 +12,11 @@ from cranfield.evaluation.evaluate import Evaluator, ReadingOptions
 from cranfield.evaluation.explanation import Explanation, explain_topic
 from cranfield.evaluation.measures import measure as measure_named
 from cranfield.evaluation.presets import PEERS
-from cranfield.formats import as_qrels, as_runs
-from cranfield.formats.csv_tables import DialectOptions
-from cranfield.formats.topic_tables import qrels_by_id, run_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Unpack
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.results import Part
     from cranfield.base.run import Run
     from cranfield.evaluation.evaluate import OptionsWithoutWeights
@@ -187,40 +183,35 @@ def explain_as(
     unknown = [option for option in reading if option not in ReadingOptions.__annotations__]
     if unknown:
         raise TypeError(f"explain_as() got an unexpected keyword argument {unknown[0]!r}")
-    dialect: Any = {option: reading.get(option) for option in DialectOptions.__annotations__}
-    queries, ignore_case = reading.get("queries"), reading.get("ignore_case", False)
-    lenient, fields = reading.get("lenient", False), reading.get("fields")
-    judged = as_qrels(qrels, qrels_format, lenient, fields, **dialect, grades=reading.get("grades"))
-    only = _only(as_runs(run, run_format, lenient, fields, **dialect))
-    if queries is not None:
-        judged = qrels_by_id(judged, queries, ignore_case, "error") or judged
-        only = run_by_id(only, queries, ignore_case) or only
-    ours = measure_named(measure, rel) if isinstance(measure, str) else measure
-    options: dict[str, Any] = {"extras": reading.get("extras"), "baseline": baseline, "run_format": run_format}
-    options |= {"lenient": lenient, "fields": fields, **dialect}
+    options: Any = {"topics": None if topic is None else [topic], "baseline": baseline, "run_format": run_format}
 
-    def mean(of: Measure, conventions: Conventions, warn: bool = False) -> float:
-        topics = None if topic is None else [topic]
-        evaluator = Evaluator(judged, [of], conventions=conventions, topics=topics, warn=warn, **options)
-        return evaluator.evaluate(only).mean()
+    def named(preset: str) -> Measure:
+        return measure_named(measure, rel, preset) if isinstance(measure, str) else measure
 
-    value = mean(ours, Conventions(), warn=True)
-    named = {name: measure_named(measure, rel, name) if isinstance(measure, str) else measure for name in names}
-    views = [_peer_score(name, PEERS[name], named[name], judged, mean, topic) for name in names]
-    query = "" if topic is None or queries is None else queries.get(topic, "")
-    return PeerScores(str(ours), only.name, topic, value, views, query)
+    ours = Evaluator(qrels, [named("")], qrels_format=qrels_format, **options, **reading)
+    only = _only(ours.open(run))
+    value = ours.evaluate(only).mean()
+    options |= {key: value for key, value in reading.items() if key not in ("grades", "queries", "ignore_case")}
+
+    def mean(of: Measure, conventions: Conventions) -> float:
+        return Evaluator(ours.qrels, [of], conventions=conventions, warn=False, **options).evaluate(only).mean()
+
+    highest = float(ours.qrels.grade.max(initial=0))
+    views = [_peer_score(PEERS[name], named(name), highest, mean, topic) for name in names]
+    query = "" if topic is None else ours.queries.get(topic, "")
+    return PeerScores(str(named("")), only.name, topic, value, views, query)
 
 
-def _peer_score(name: str, peer: Peer, ours: Measure, judged: Qrels, mean: Any, topic: str | None) -> PeerScore:
+def _peer_score(peer: Peer, ours: Measure, highest: float, mean: Any, topic: str | None) -> PeerScore:
     try:
-        theirs = peer.measure(ours, float(judged.grade.max(initial=0)))
+        theirs = peer.measure(ours, highest)
         if theirs is None:
-            return PeerScore(name, None, "has no such measure")
+            return PeerScore(peer.name, None, "has no such measure")
         conventions = peer.conventions_for(ours)
         value = mean(theirs, conventions)
     except CranfieldError as error:
-        return PeerScore(name, None, f"gives no value: {error}")
-    return PeerScore(name, None if value != value else value, _differs(peer, ours, theirs, conventions, topic))
+        return PeerScore(peer.name, None, f"gives no value: {error}")
+    return PeerScore(peer.name, None if value != value else value, _differs(peer, ours, theirs, conventions, topic))
 
 
 def _differs(peer: Peer, ours: Measure, theirs: Measure, conventions: Conventions, topic: str | None) -> str:

@@ -132,10 +132,6 @@ class TieEffect:
     highest: float | None = None
     mean: float | None = None  # if there is a formula
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return plain(self)  # type: ignore[no-any-return]
-
 
 @dataclass
 class Explanation(Answer):
@@ -203,21 +199,19 @@ class Explanation(Answer):
         if not self.missed:
             return ""
         some = ", ".join(f"{cut(document, 20)} ({grade:g})" for document, grade in self.missed[:3])
-        return f"not returned: {counted(len(self.missed), 'document')} of a grade above 0: {some}" + (
-            " …" if len(self.missed) > 3 else ""
-        )
+        more = " …" if len(self.missed) > 3 else ""
+        return f"not returned: {counted(len(self.missed), 'document')} of a grade above 0: {some}{more}"
 
     def _on_ties(self) -> str:
         ties = self.ties
         if ties is None:
             return ""
         spans = ", ".join(f"{first}–{last}" for first, last in ties.groups[:5]) + (" …" if len(ties.groups) > 5 else "")
-        rule = {
-            "input-order": "they keep the order given",
-            "averaged": f"the score is the mean over {self._orders_taken(ties)}",
-        }.get(
-            self.conventions.ties, f"they are ordered by document id, {self.conventions.ties.removeprefix('document-')}"
-        )
+        rule = f"they are ordered by document id, {self.conventions.ties.removeprefix('document-')}"
+        if self.conventions.ties == "input-order":
+            rule = "they keep the order given"
+        elif self.conventions.ties == "averaged":
+            rule = f"the score is the mean over {self._orders_taken(ties)}"
         if ties.lowest is None or ties.highest is None:
             return f"ties at ranks {spans}; {rule}"
         if math.isclose(ties.lowest, ties.highest, abs_tol=1e-12):
@@ -328,9 +322,7 @@ def condensed(rows: list[RankStep | Fold], most: int, only_relevant: bool = Fals
             visible.add(place)
     ends = _ends(rows)
     answer: list[RankStep | Fold] = []
-    for (folds, above_cut), group in groupby(
-        range(len(rows)), lambda place: (place not in visible, _above_cut(rows[place]))
-    ):
+    for (folds, above_cut), group in groupby(range(len(rows)), lambda at: (at not in visible, _above_cut(rows[at]))):
         places = list(group)
         if not folds:
             answer += [rows[place] for place in places]
@@ -372,7 +364,7 @@ def _span(row: RankStep | Fold) -> tuple[int, int]:
 
 
 def _above_cut(row: RankStep | Fold) -> bool:
-    return True if isinstance(row, RankStep) else row.above_cut
+    return isinstance(row, RankStep) or row.above_cut
 
 
 def _fitting(columns: list[tuple[str, list[str], int]], limit: int | None) -> list[tuple[str, list[str]]]:
@@ -420,39 +412,35 @@ def explain_topic(
 ) -> Explanation:
     """Explain the score of one run on one topic by one of the evaluator's measures."""
     case = _Case(evaluator, run, name, topic)
-    with case.measure.within_doubles(case.hits.judgments):
-        return _explained(case, run.name, full, preset)
-
-
-def _explained(case: _Case, run: str, full: bool, preset: str | None) -> Explanation:
-    measure, value = case.measure, case.value
+    measure, value, best = case.measure, case.value, case.best
     k = measure.values.get("k")
     cut = k or len(case.listing)
-    ties = case.ties(cut)
-    settled = case.conventions.ties != "averaged" or ties is None
-    return Explanation(
-        measure=str(measure),
-        run=run,
-        topic=case.topic,
-        value=value,
-        formula=measure.formula_with_values(),
-        worked=case.worked(value) if settled else "",
-        columns=list(measure.trace(case.hits)),
-        ideal_columns=[] if case.best is None else [name for name in measure.trace(case.best) if name != "discount"],
-        rows=case.rows(value, k if isinstance(k, int) else None, full),
-        returned=len(case.listing),
-        unjudged=[rank for rank, grade in enumerate(case.graded[:cut], 1) if grade is None],
-        missed=case.missed(),
-        ties=ties,
-        conventions=case.conventions,
-        preset=preset,
-        differences=differences(preset or "", {"": measure}, case.facts(ties)).get("", []),
-        query=case.evaluator.queries.get(case.topic, ""),
-        full=full,
-        error=case.error,
-        only_relevant=case.only_relevant,
-        in_single=case.in_single(),
-    )
+    with measure.within_doubles(case.hits.judgments):
+        ties = case.ties(cut)
+        settled = case.conventions.ties != "averaged" or ties is None
+        return Explanation(
+            measure=str(measure),
+            run=run.name,
+            topic=topic,
+            value=value,
+            formula=measure.formula_with_values(),
+            worked=case.worked(value) if settled else "",
+            columns=list(measure.trace(case.hits)),
+            ideal_columns=[] if best is None else [name for name in measure.trace(best) if name != "discount"],
+            rows=case.rows(value, k if isinstance(k, int) else None, full),
+            returned=len(case.listing),
+            unjudged=[rank for rank, grade in enumerate(case.graded[:cut], 1) if grade is None],
+            missed=case.missed(),
+            ties=ties,
+            conventions=case.conventions,
+            preset=preset,
+            differences=differences(preset or "", {"": measure}, case.facts(ties)).get("", []),
+            query=evaluator.queries.get(topic, ""),
+            full=full,
+            error=case.error,
+            only_relevant=case.only_relevant,
+            in_single=case.in_single(),
+        )
 
 
 class _Case:
@@ -483,10 +471,10 @@ class _Case:
 
     def _ideal(self, best: Hits) -> dict[int, dict[str, Any]]:
         """For each rank of the ideal ranking: document, grade, and the measure's own columns."""
-        answer: dict[int, dict[str, Any]] = {}
-        for i, document, values in self._traced(best):
-            answer[int(best.rank[i])] = {"document": document, "grade": float(best.grade[i]), **values}
-        return answer
+        return {
+            int(best.rank[i]): {"document": document, "grade": float(best.grade[i]), **values}
+            for i, document, values in self._traced(best)
+        }
 
     def _tied(self) -> tuple[list[int], list[int]]:
         """For each rank, the first and the last rank of its tie group."""

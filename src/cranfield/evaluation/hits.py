@@ -169,7 +169,7 @@ def _column(name: str) -> Any:
 
 
 @dataclass
-class Origin:
+class RunOrigin:
     """The run that hits come from, for measures that need more than hits."""
 
     run: Run
@@ -193,7 +193,7 @@ class Hits:
     tied_to: Ints = _column("tied_to")
     row: Ints = _column("row")  # the document's row in the qrels; -1 where it has none
     retrieved: Ints
-    origin: Origin | None = None
+    origin: RunOrigin | None = None
     _relevant: dict[float, Hits]
     _tops: dict[int, Hits]
 
@@ -442,7 +442,7 @@ def join(match: HitRows, judgments: Judgments, conventions: Conventions, run: Ru
     """Make hits of the rows that a kernel matched. With the run, `returned_documents` can list unjudged ones too."""
     grade = judgments.of_row[match.row]
     hits = Hits(judgments, match.topic, match.rank, grade, match.first, match.last, match.retrieved, match.row)
-    hits.origin = None if run is None else Origin(run, conventions.order)
+    hits.origin = None if run is None else RunOrigin(run, conventions.order)
     return hits.condensed() if conventions.unjudged == "drop" else hits
 
 
@@ -471,7 +471,7 @@ def returned_documents(hits: Hits) -> ReturnedDocuments:
     return answer
 
 
-def _read(origin: Origin, topics: list[str]) -> ReturnedDocuments:
+def _read(origin: RunOrigin, topics: list[str]) -> ReturnedDocuments:
     answered = set(origin.run.topics)
     ranked = [origin.run.ranking(name, origin.order) if name in answered else [] for name in topics]
     sizes = [len(documents) for documents in ranked]

@@ -59,16 +59,20 @@ class MeasureRule:
 
 @dataclass(frozen=True)
 class Peer:
-    """A program: its conventions and measures. `spelling` is its key in `Measure.peers`, which may list more measures."""
+    """A program: its preset's name and its measures. `spelling` is its key in `Measure.peers`, which may list more measures."""
 
     name: str
-    conventions: Conventions
     rules: Mapping[str, MeasureRule] | None = None  # None: a set of conventions of ours, for every measure
     spelling: str = ""
     note: str = ""
     differs: tuple[Difference, ...] = ()  # for every measure
     lacks: tuple[str, ...] = ()  # measures that only another version of the program has
     families: Mapping[str, MeasureRule] = field(default_factory=dict)  # families of which it has every measure
+
+    @property
+    def conventions(self) -> Conventions:
+        """The conventions of the preset."""
+        return PRESETS[self.name]
 
     def rule(self, measure: Measure) -> MeasureRule | None:
         """How the program computes a measure; None if it has no such measure."""
@@ -156,34 +160,30 @@ TREC_EVAL = {
     **_same("NumQ", "NumRel", "NumRelRet", "NumRet"),
 }
 
-PEERS: dict[str, Peer] = {
-    "trec_eval-9": Peer(
+RATED = {  # programs that tune search engines by ratings
+    "RR": MeasureRule(),
+    "DCG": MeasureRule(SIGNED),
+    "P": MeasureRule({"divide": "returned"}),
+}
+
+_PEERS = (
+    Peer(
         "trec_eval-9",
-        PRESETS["trec_eval-9"],
         TREC_EVAL | dict.fromkeys(("IPrec", "11pt"), MeasureRule({"level": "trec_eval-9"}, differs=(NO_LEVELS,))),
         "trec_eval",
         lacks=("DCG", "IdealDCG", "RBP", "RBPresidual", "Unjudged"),
     ),
-    "trec_eval-10": Peer(
+    Peer(
         "trec_eval-10",
-        PRESETS["trec_eval-10"],
         TREC_EVAL
         | dict.fromkeys(("IPrec", "11pt"), MeasureRule({"level": "trec_eval-10"}, differs=(NO_LEVELS,)))
         | {"RBP": MeasureRule({"gain": "topic"})},
         "trec_eval",
     ),
-    "trec_eval-ndcg": Peer(
-        "trec_eval-ndcg", PRESETS["trec_eval-ndcg"], {"nDCG": MeasureRule({"ideal": "all", "k": None})}
-    ),
-    "gdeval": Peer(
-        "gdeval",
-        PRESETS["gdeval"],
-        {"nDCG": MeasureRule({"gain": "exp2"}), "ERR": MeasureRule({"max": 4})},
-        note="prints 5 decimals",
-    ),
-    "ir_measures": Peer(
+    Peer("trec_eval-ndcg", {"nDCG": MeasureRule({"ideal": "all", "k": None})}),
+    Peer("gdeval", {"nDCG": MeasureRule({"gain": "exp2"}), "ERR": MeasureRule({"max": 4})}, note="prints 5 decimals"),
+    Peer(
         "ir_measures",
-        PRESETS["ir_measures"],
         TREC_EVAL
         | {
             "IPrec": MeasureRule({"level": "trec_eval-9"}, differs=(NO_LEVELS,)),
@@ -235,9 +235,8 @@ PEERS: dict[str, Peer] = {
         "ir_measures",
         families={"diversity": MeasureRule(conventions=BY_ID_ASCENDING)},
     ),
-    "ranx": Peer(
+    Peer(
         "ranx",
-        PRESETS["ranx"],
         {
             "RBP": MeasureRule({"gain": "grade", "max": 1}),
             "NumRelRet": MeasureRule(aggregate="mean", note="the mean over topics"),
@@ -251,15 +250,13 @@ PEERS: dict[str, Peer] = {
         "ranx",
         differs=(Difference("leaves the order of ties open in lists of 16 documents and more", TIES), STOPS),
     ),
-    "scikit-learn": Peer(
+    Peer(
         "scikit-learn",
-        PRESETS["scikit-learn"],
         _same("nDCG", "DCG"),
         differs=(KNOWS_LITTLE, Difference("refuses negative grades", NEGATIVE)),
     ),
-    "torchmetrics": Peer(
+    Peer(
         "torchmetrics",
-        PRESETS["torchmetrics"],
         dict.fromkeys(("P", "R", "RR"), MeasureRule(conventions=AS_GIVEN, differs=(UNORDERED, POSITIVE)))
         | dict.fromkeys(("Rprec", "Success"), MeasureRule(conventions=AS_GIVEN, differs=(UNORDERED,)))
         | {
@@ -268,58 +265,45 @@ PEERS: dict[str, Peer] = {
         },
         differs=(KNOWS_LITTLE,),
     ),
-    "beir": Peer(
+    Peer(
         "beir",
-        PRESETS["beir"],
         _same("nDCG", "AP", "R", "P")
         | dict.fromkeys(("RR", "Success", "Hole"), BY_BEIR)
         | {"RelativeP": replace(BY_BEIR, differs=(STOPS, BARREN_STOPS))},
         note="prints 5 decimals",
     ),
-    "elasticsearch": Peer(
+    Peer(
         "elasticsearch",
-        PRESETS["elasticsearch"],
-        _same("R", "RR")
+        RATED
         | {
+            "R": MeasureRule(),
             "nDCG": MeasureRule({**SIGNED, "ideal": "hits"}),
-            "DCG": MeasureRule(SIGNED),
-            "P": MeasureRule({"divide": "returned"}),
             "ERR": MeasureRule(note="the highest grade must be given"),
         },
     ),
-    "opensearch": Peer(
+    Peer(
         "opensearch",
-        PRESETS["opensearch"],
-        _same("R", "RR")
+        RATED
         | {
+            "R": MeasureRule(),
             "nDCG": MeasureRule({**SIGNED, "ideal": "cut"}),
-            "DCG": MeasureRule(SIGNED),
             "AP": MeasureRule({"divide": "relevant"}),
-            "P": MeasureRule({"divide": "returned"}),
         },
         note="then rounds each topic to 2 decimals",
     ),
-    "quepid": Peer(
+    Peer(
         "quepid",
-        PRESETS["quepid"],
-        {
+        RATED
+        | {
             "nDCG": MeasureRule({**SIGNED, "ideal": "all"}, note="the ideal holds every rated document"),
-            "DCG": MeasureRule(SIGNED),
             "CG": MeasureRule({"gain": "signed"}),
             "AP": MeasureRule({"divide": "relevant"}),
-            "P": MeasureRule({"divide": "returned"}),
-            "RR": MeasureRule(),
             "ERR": MeasureRule({"max": 3}),
         },
     ),
-    "quepid-cut": Peer(
-        "quepid-cut",
-        PRESETS["quepid-cut"],
-        {"nDCG": MeasureRule({**SIGNED, "ideal": "cut"}, note="its scorer NDCG_CUT")},
-    ),
-    "ntcireval": Peer(
+    Peer("quepid-cut", {"nDCG": MeasureRule({**SIGNED, "ideal": "cut"}, note="its scorer NDCG_CUT")}),
+    Peer(
         "ntcireval",
-        PRESETS["ntcireval"],
         _same("AP", "RR", "P", "Success")
         | {
             "nDCG": MeasureRule({"discount": "jk", "base": 2}),
@@ -329,11 +313,12 @@ PEERS: dict[str, Peer] = {
         "ntcireval",
         "reads lists without scores",
     ),
-    "ndeval": Peer("ndeval", PRESETS["ndeval"], {}, families=DIVERSITY, note="stops where a rank stands twice"),
-    "ndeval-traditional": Peer("ndeval-traditional", PRESETS["ndeval-traditional"], {}, families=DIVERSITY),
-    "pyndeval": Peer("pyndeval", PRESETS["pyndeval"], {}, families=DIVERSITY),
-    "insertion-order": Peer("insertion-order", PRESETS["insertion-order"]),
-}
+    Peer("ndeval", {}, families=DIVERSITY, note="stops where a rank stands twice"),
+    Peer("ndeval-traditional", {}, families=DIVERSITY),
+    Peer("pyndeval", {}, families=DIVERSITY),
+    Peer("insertion-order"),
+)
+PEERS = {peer.name: peer for peer in _PEERS}
 
 
 def as_peer(preset: str, measures: dict[str, Measure], highest: float) -> dict[str, Measure]:
@@ -362,7 +347,8 @@ def exceptions(
     """Each measure's exceptions from the preset's conventions, without those that the user set explicitly."""
     if preset not in PEERS:
         return {}
-    peer = PEERS[preset]
-    own = {measure: peer.exceptions(measure) for measure in measures.values()}
-    left = {measure: {key: value for key, value in each.items() if key not in settled} for measure, each in own.items()}
-    return {measure: each for measure, each in left.items() if each}
+    answer = {}
+    for measure in measures.values():
+        own = PEERS[preset].exceptions(measure)
+        answer[measure] = {key: value for key, value in own.items() if key not in settled}
+    return {measure: changes for measure, changes in answer.items() if changes}

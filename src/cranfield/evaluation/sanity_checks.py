@@ -28,6 +28,7 @@ import numpy as np
 from cranfield.base.errors import DataWarning, UnjudgedWarning
 from cranfield.base.kernels import Order, RowTable, decode, parse
 from cranfield.base.run import TextSource
+from cranfield.base.text_layout import counted
 from cranfield.evaluation.hits import Judgments
 from cranfield.evaluation.measures.definition import takes_topics_alone
 from cranfield.evaluation.tie_orders import DecisiveTies, extreme_order
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from cranfield.base.collection import Qrels
     from cranfield.base.findings import Finding
-    from cranfield.base.kernels import HitRows
+    from cranfield.base.kernels import HitRows, Strings
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.base.run import Run
     from cranfield.evaluation.hits import Hits, Mask
@@ -75,6 +76,20 @@ def warn(findings: Iterable[Finding]) -> None:
     for finding in sorted(findings, key=_stops):
         kind = UnjudgedWarning if _stops(finding) else DataWarning
         warnings.warn(kind(f"{finding.file}: {finding.message}"), stacklevel=_depth_of_caller())
+
+
+def _finding(code: str, where: str, detail: str, count: int | None = None) -> Finding:
+    """A finding; the table of all kinds is loaded only if there is something to report."""
+    from cranfield.base.findings import Finding
+
+    return Finding.of(code, where, detail, count)
+
+
+def _first_ids(strings: Strings) -> str:
+    """The first ids of a file, in quotes."""
+    from cranfield.base.findings import some
+
+    return some([decode(strings[i]) for i in range(min(4, len(strings)))], 3)
 
 
 def _stops(finding: Finding) -> bool:
@@ -133,11 +148,9 @@ def looks_like_grades(run: Run) -> bool:
 
 def swapped(run: Run, qrels: Qrels) -> Finding:
     """The finding that judgments look like scores and a run looks like grades."""
-    from cranfield.base.findings import Finding
-
     grade, score = qrels.grade, run.table.value
     what = f"judged from {grade.min():g} to {grade.max():g}; scores are whole numbers from {score.min():g} to {score.max():g}"
-    return Finding.of("swapped-arguments", f"{qrels.name}, {run.name}", what, len(grade))
+    return _finding("swapped-arguments", f"{qrels.name}, {run.name}", what, len(grade))
 
 
 # scores that are upside down
@@ -153,28 +166,21 @@ def upside_down(run: Run, hits: Hits) -> Iterator[Finding]:
     """A finding if scores rise down the lines of a run and its relevant documents stand nearer the other end."""
     if _falls_at_once(run):
         return
-    for look in (_first_rows, _all_rows):  # one fall among the first lines settles it
-        topic, score = look(run)
+    for whole in (False, True):  # one fall among the first lines settles it
+        topic, score = _by_topic(run.table.topic, run.table.value) if whole else _first_rows(run)
         same = topic[1:] == topic[:-1]
         if not rise_only(same, score):
             return
     rises = np.bincount(topic[1:][same & (score[1:] > score[:-1])], minlength=int(topic.max()) + 1)
     relevant = hits.relevant(1)
-    both = [float((1 / np.log2(rank + 1.0)).sum()) for rank in (relevant.rank, _from_the_end(relevant))]
+    from_the_end = relevant.retrieved[relevant.topic] + 1 - relevant.rank
+    both = [float((1 / np.log2(rank + 1.0)).sum()) for rank in (relevant.rank, from_the_end)]
     if sum(lgamma(number + 2) for number in rises.tolist()) < ACCIDENT or both[1] <= both[0]:
         return
-    from cranfield.base.findings import Finding
-
     topics = int(np.count_nonzero(rises))
     as_read, turned = (total / max(topics, 1) for total in both)
     what = f"{topics:,} topics; binary DCG is {as_read:.4f}, and {turned:.4f} from the other end"
-    yield Finding.of("scores-reversed", run.name, what, topics)
-
-
-def _from_the_end(hits: Hits) -> Ints:
-    """The ranks of hits, counted from the end of each list."""
-    ranks: Ints = hits.retrieved[hits.topic] + 1 - hits.rank
-    return ranks
+    yield _finding("scores-reversed", run.name, what, topics)
 
 
 def _falls_at_once(run: Run) -> bool:
@@ -198,10 +204,6 @@ def _first_rows(run: Run) -> tuple[Ints, Floats]:
         numbers = np.repeat(np.arange(len(several), dtype=np.int32), list(map(len, several)))
         return numbers, np.concatenate([*several, np.zeros(0)])
     return _by_topic(table.topic[:LOOKED_AT], table.value[:LOOKED_AT])
-
-
-def _all_rows(run: Run) -> tuple[Ints, Floats]:
-    return _by_topic(run.table.topic, run.table.value)
 
 
 def _by_topic(topic: Ints, score: Floats) -> tuple[Ints, Floats]:
@@ -252,7 +254,7 @@ def id_mismatches(run: Run, qrels: Qrels, overlap: IdOverlap) -> Iterator[Findin
 
 
 def _topics_apart(run: Run, qrels: Qrels, overlap: IdOverlap) -> Finding:
-    from cranfield.base.findings import Finding, some
+    from cranfield.base.findings import some
 
     judged = set(qrels.topics)
     others = [topic for topic in run.topics if topic not in judged]
@@ -260,9 +262,9 @@ def _topics_apart(run: Run, qrels: Qrels, overlap: IdOverlap) -> Finding:
     missing = [topic for topic in qrels.topics if topic not in answered]
     what = f"it answers {some(others, 3)}; judged are {some(missing, 3)}{would_match(others, missing)}"
     if not overlap.answered:
-        return Finding.of("no-common-topic", run.name, what, len(run))
+        return _finding("no-common-topic", run.name, what, len(run))
     both = f"{overlap.answered:,} of {overlap.answered + overlap.others:,} answered and {overlap.topics:,} judged"
-    return Finding.of("few-common-topics", run.name, f"{both}; {what}", overlap.answered)
+    return _finding("few-common-topics", run.name, f"{both}; {what}", overlap.answered)
 
 
 def would_match(answered: Sequence[str], judged: Sequence[str]) -> str:
@@ -280,18 +282,14 @@ def would_match(answered: Sequence[str], judged: Sequence[str]) -> str:
 
 
 def _ids_apart(run: Run, qrels: Qrels, overlap: IdOverlap) -> Finding:
-    from cranfield.base.findings import Finding, some
-
-    ids = some([decode(run.table.documents[i]) for i in range(min(4, len(run)))], 3)
-    judged = some([decode(qrels.documents[i]) for i in range(min(4, len(qrels)))], 3)
-    what = f"it returns {ids}; judged are {judged}"
+    what = f"it returns {_first_ids(run.table.documents)}; judged are {_first_ids(qrels.documents)}"
     there = _in_collection(run, qrels)
     if there is not None:
         what += f"; of the first {there[1]:,} ids that it returns the collection has {there[0]:,}"
     if not overlap.judged and not (there and there[0]):
-        return Finding.of("no-judged-document", run.name, what, overlap.returned)
+        return _finding("no-judged-document", run.name, what, overlap.returned)
     few = f"{overlap.judged:,} of {overlap.returned:,}, where {overlap.judgeable:,} could be"
-    return Finding.of("few-judged-documents", run.name, f"{few}; {what}", overlap.returned - overlap.judged)
+    return _finding("few-judged-documents", run.name, f"{few}; {what}", overlap.returned - overlap.judged)
 
 
 def foreign_documents(run: Run, qrels: Qrels) -> Iterator[Finding]:
@@ -304,13 +302,11 @@ def foreign_documents(run: Run, qrels: Qrels) -> Iterator[Finding]:
     there = _in_collection(run, qrels)
     if there is None or there[0] >= FEW * there[1]:
         return
-    from cranfield.base.findings import Finding, some
-
-    ids = some([decode(run.table.documents[i]) for i in range(min(4, len(run)))], 3)
+    ids = _first_ids(run.table.documents)
     has = next(iter(qrels.corpus())).id if qrels.corpus is not None else ""
     what = f"{there[0]:,} of the first {there[1]:,} ids; it returns {ids}; the collection has {has!r} …"
     code = "few-documents-of-collection" if there[0] else "no-document-of-collection"
-    yield Finding.of(code, run.name, what, len(run) - there[0])
+    yield _finding(code, run.name, what, len(run) - there[0])
 
 
 def _in_collection(run: Run, qrels: Qrels) -> tuple[int, int] | None:
@@ -338,10 +334,8 @@ def little_judged(run: Run, hits: Hits, topics: Mask, rel: float = 1) -> Iterato
     shares = top.judged().count()[answered] / top.retrieved[answered]
     if not len(shares) or shares.mean() >= LITTLE_JUDGED:
         return
-    from cranfield.base.findings import Finding
-
     share = f"{shares.mean():.1%} of the first {TOP}, on average over {len(shares):,} topics"
-    yield Finding.of("little-judged", run.name, share, len(shares))
+    yield _finding("little-judged", run.name, share, len(shares))
 
 
 # grades
@@ -352,11 +346,8 @@ def without_zero(grades: Floats, where: str) -> Iterator[Finding]:
     grade = grades[grades >= 0]
     if not len(grade) or grade.min() != 1 or grade.max() < STARS:
         return
-    from cranfield.base.findings import Finding
-    from cranfield.base.text_layout import counted
-
     what = f"{counted(len(grade), 'judgment')} from 1 to {grade.max():g}"
-    yield Finding.of("grades-without-zero", where, what, len(grade))
+    yield _finding("grades-without-zero", where, what, len(grade))
 
 
 def beyond_scale(measures: Mapping[str, Measure], highest: float, where: str) -> Iterator[Finding]:
@@ -364,9 +355,7 @@ def beyond_scale(measures: Mapping[str, Measure], highest: float, where: str) ->
     for name, measure in measures.items():
         words = measure.beyond(highest)
         if words:
-            from cranfield.base.findings import Finding
-
-            yield Finding.of("grades-beyond-scale", where, f"{name}: {words}")
+            yield _finding("grades-beyond-scale", where, f"{name}: {words}")
 
 
 # ties
@@ -417,10 +406,6 @@ class _OpenTies:
         self.mask = topics[hits.topic] & (hits.tied_from <= depth)
 
     @cached_property
-    def part(self) -> Hits:
-        return self.hits.where(self.mask)
-
-    @cached_property
     def relevant(self) -> Hits:
         return self.hits.where(self.mask & (self.hits.grade > 0))
 
@@ -430,7 +415,8 @@ class _OpenTies:
 
     @cached_property
     def orders(self) -> tuple[Hits, Hits]:
-        return extreme_order(self.part, best=False), extreme_order(self.part, best=True)
+        part = self.hits.where(self.mask)
+        return extreme_order(part, best=False), extreme_order(part, best=True)
 
     def ends(self, measure: Measure, now: Floats) -> Floats:
         """The values of a measure in both orders, 2 × topics with decisive ties; `now` holds the present values."""
@@ -466,8 +452,6 @@ def _unstable_means(
     far.sort(key=lambda r: -float(width[r, columns].max()))
     if not far:
         return
-    from cranfield.base.findings import Finding
-
     names = list(scores.measures)
     most = [columns[int(np.argmax(width[r, columns]))] for r in far]  # the measure that moves most
     r, m = far[0], most[0]
@@ -478,13 +462,11 @@ def _unstable_means(
         what += f"; {names[m]} of {scores.runs[r]} between {low[r, m]:.4f} and {high[r, m]:.4f}"
     if len(far) > NAMED_RUNS:
         what += f"; and {len(far) - NAMED_RUNS:,} more runs"
-    yield Finding.of("tie-order", ", ".join(named), what, int(np.count_nonzero(span)))
+    yield _finding("tie-order", ", ".join(named), what, int(np.count_nonzero(span)))
 
 
 def mean_range_in_words(name: str, low: float, now: float, high: float, rule: str, span: Floats) -> str:
     """The range of a mean over the orders of ties; `span` is the range of each topic."""
-    from cranfield.base.text_layout import counted
-
     topics = int((span > 1e-12).sum())
     return (
         f"mean {name} lies between {low:.4f} and {high:.4f} ({now:.4f} with ties {rule}; {counted(topics, 'topic')} of "
@@ -504,9 +486,6 @@ def _unstable_orders(scores: Scores, low: Floats, high: Floats, columns: list[in
             pairs.append((float(overlap[i, j]), m, i, j))
     if not pairs:
         return
-    from cranfield.base.findings import Finding
-    from cranfield.base.text_layout import counted
-
     _, m, i, j = max(pairs, key=lambda pair: pair[0])
 
     def placed(r: int) -> str:
@@ -516,7 +495,7 @@ def _unstable_orders(scores: Scores, low: Floats, high: Floats, columns: list[in
     name, rest = list(scores.measures)[m], len(pairs) - 1
     more = f", and {counted(rest, 'more pair')} of runs by some measure" if rest else ""
     what = f"{placed(i)} and {placed(j)} by {name}, with ties {rule}{more}"
-    yield Finding.of("tie-swap", f"{scores.runs[i]}, {scores.runs[j]}", what, len(pairs))
+    yield _finding("tie-swap", f"{scores.runs[i]}, {scores.runs[j]}", what, len(pairs))
 
 
 # digits beyond single precision
@@ -534,8 +513,9 @@ def in_single(match: HitRows) -> HitRows | None:
     place = by_row[np.searchsorted(match.row[by_row], row)]
     if (match.rank[place] == rank).all():
         return None
-    columns = {name: getattr(match, name).copy() for name in ("rank", "first", "last")}
+    columns = {}
     for name, values in (("rank", rank), ("first", first), ("last", last)):
+        columns[name] = getattr(match, name).copy()
         columns[name][place] = values
     part = part[np.lexsort((columns["rank"][part], match.topic[part]))]
     columns = {name: column[part] for name, column in columns.items()}
@@ -569,9 +549,6 @@ def digits_that_decide(scores: Scores, moves: Sequence[Floats | None], requested
             changes.append((float(change[m]), r, m, int(np.count_nonzero(moved[m]))))
     if not changes:
         return
-    from cranfield.base.findings import Finding
-    from cranfield.base.text_layout import counted
-
     changes.sort(key=lambda each: -abs(each[0]))
     names, parts = list(scores.measures), []
     for change, r, m, topics in changes[:NAMED_RUNS]:
@@ -581,4 +558,4 @@ def digits_that_decide(scores: Scores, moves: Sequence[Floats | None], requested
         parts.append(f"mean {names[m]}{whose} {now:.4f}, otherwise {other:.4f} ({counted(topics, 'topic')})")
     parts += [f"and {len(changes) - NAMED_RUNS:,} more runs"] if len(changes) > NAMED_RUNS else []
     runs = ", ".join(scores.runs[r] for _, r, _, _ in changes[:NAMED_RUNS])
-    yield Finding.of("beyond-single-precision", runs, "; ".join(parts), len(changes))
+    yield _finding("beyond-single-precision", runs, "; ".join(parts), len(changes))

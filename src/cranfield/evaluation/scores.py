@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.topics import TopicWeights
 
 
+T = TypeVar("T")
 COUNTS = ("judged", "retrieved", "missing")
 SPARE = ("judged", "retrieved")  # columns that a narrow screen drops
 
@@ -136,10 +137,8 @@ class Scores(Answer):
 
     def remember(self, evaluator: Any, sources: Sequence[tuple[Any, int]]) -> None:
         """Note the source of each run and its number there, so that a score can be explained later."""
-        reopenable = {
-            run: source for run, source in zip(self.runs, sources, strict=True) if source[0] not in (None, "-")
-        }
-        self._origin = evaluator, reopenable
+        pairs = zip(self.runs, sources, strict=True)
+        self._origin = evaluator, {run: source for run, source in pairs if source[0] not in (None, "-")}
 
     def explain(
         self, topic: str, measure: str | Measure | None = None, run: str | None = None, *, full: bool = False
@@ -157,9 +156,8 @@ class Scores(Answer):
         spelt = list(self.measures)[self._measure(measure)]
         _position("topic", topic, self.topics)
         if not self.can_reopen(name):
-            raise DataError(
-                f"these scores do not hold the run {name!r} itself; use explain(qrels, run, measure, topic)"
-            )
+            hint = "use explain(qrels, run, measure, topic)"
+            raise DataError(f"these scores do not hold the run {name!r} itself; {hint}")
         return explain_topic(*self.reopen(name), spelt, topic, full)
 
     def can_reopen(self, run: str) -> bool:
@@ -413,19 +411,14 @@ class Scores(Answer):
                 f"the collection defines grades of {least:g} or more as relevant; measures without rel use that "
                 f"(change it with {'--rel 1' if shell else 'rel=1'})"
             )
-        for words in dict.fromkeys(self.assumed.values()):
-            notes.append(
-                f"{', '.join(name for name, assumption in self.assumed.items() if assumption == words)}: {words}"
-            )
-        for words in dict.fromkeys(words for texts in self.differences.values() for words in texts):
-            notes.append(f"{', '.join(name for name, texts in self.differences.items() if words in texts)}: {words}")
+        notes += [f"{names}: {words}" for words, names in _grouped(self.assumed.items()).items()]
+        differences = ((name, words) for name, texts in self.differences.items() for words in texts)
+        notes += [f"{names}: {words}" for words, names in _grouped(differences).items()]
         notes += self._on_sampled()
-        reversals = self.reversals()
-        for one, other in dict.fromkeys(reversals.values()):
-            names = [name for name, pair in reversals.items() if pair == (one, other)]
-            alike = "" if self.weights is None else "unweighted "
+        alike = "" if self.weights is None else "unweighted "
+        for (one, other), names in _grouped(self.reversals().items()).items():
             behind = f"{one} is ahead of {other} by the {alike}mean, behind by the {alike}geometric mean"
-            notes.append(f"{', '.join(names)}: {behind}, which gives hard topics more weight")
+            notes.append(f"{names}: {behind}, which gives hard topics more weight")
         return notes
 
     def _on_sampled(self) -> list[str]:
@@ -579,11 +572,8 @@ class Scores(Answer):
         return self.conventions == Conventions() and not self.exceptions and not self.external and self.weights is None
 
     def basis(self) -> list[str]:
-        words = {name: answers_in_words(changes) for name, changes in self.exceptions.items()}
-        alike = {
-            answers: [name for name in words if words[name] == answers] for answers in dict.fromkeys(words.values())
-        }
-        own = [f"{', '.join(names)}: {answers}" for answers, names in alike.items()]
+        exceptions = _grouped((name, answers_in_words(changes)) for name, changes in self.exceptions.items())
+        own = [f"{names}: {answers}" for answers, names in exceptions.items()]
         weighed = [] if self.weights is None else [self.weights.in_words(self.topics)]
         return [*weighed, "; ".join([f"conventions: {conventions_in_words(self.conventions)}", *own])]
 
@@ -699,6 +689,14 @@ def nearest_preset(conventions: Conventions) -> str:
     }
     name = min(changes, key=lambda name: len(changes[name]))
     return f"{name} with {', '.join(changes[name])}" if changes[name] else name
+
+
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[T, str]:
+    """The names that belong to each value, joined by commas."""
+    groups: dict[T, list[str]] = {}
+    for name, value in pairs:
+        groups.setdefault(value, []).append(name)
+    return {value: ", ".join(names) for value, names in groups.items()}
 
 
 def _reversed_pair(one: Floats, other: Floats) -> tuple[int, int] | None:

@@ -102,19 +102,14 @@ class TopicComparison(Answer):
         deepest = max(map(len, self.lists))
         for place in range(deepest if self.one.full or how.medium != "text" else min(deepest, MOST_RANKS)):
             one, other = (entries[place] if place < len(entries) else None for entries in self.lists)
-            yield [
-                str(place + 1),
-                *_document(one, how),
-                self._left(one, how),
-                *_document(other, how),
-                _move(other, how),
-            ]
+            left, right = [*_document(one, how), self._left(one, how)], [*_document(other, how), _move(other, how)]
+            yield [str(place + 1), *left, *right]
 
     def _left(self, entry: RankedEntry | None, how: Layout) -> str:
         """The mark of a document of the first list that the second list does not show."""
-        if entry is None or (entry.elsewhere or 0) > len(self.lists[1]) or entry.elsewhere is None:
-            return "" if entry is None else GONE if entry.move is None else _arrow(-entry.move, how)
-        return ""
+        if entry is None or 0 < (entry.elsewhere or 0) <= len(self.lists[1]):
+            return ""
+        return GONE if entry.move is None else _arrow(-entry.move, how)
 
     def notes(self, shell: bool = False) -> list[str]:
         """Why this topic was chosen, what the signs mean, and what is unjudged or tied in each list."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.comparison.label_noise import OF_VOTES, LabelUncertainty
-from cranfield.judging.current_labels import LabelKey, current_events
 from cranfield.judging.policies import DecidedGrades, Subject, as_labels, labels_of
 from cranfield.stats.consensus.method import METHODS, shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from cranfield.judging.current_labels import LabelKey
     from cranfield.judging.event import Event
     from cranfield.judging.log import Log
 
@@ -29,12 +29,10 @@ ROUGH = "shares of votes are rough chances of grades: --policy dawid-skene learn
 
 def doubt_of_version(log: Log, name: str) -> tuple[DecidedGrades, LabelUncertainty]:
     """The grades of a frozen version, and how uncertain they are."""
-    from cranfield.judging.versions import find_version, thaw
+    from cranfield.judging.versions import labels_at_version, thaw
 
     decided = thaw(log, name)
-    with log.reading() as transaction:
-        events = transaction.events(find_version(log, name).place)
-    return decided, doubt_of(current_events(events), decided)
+    return decided, doubt_of(labels_at_version(log, name), decided)
 
 
 def doubt_of(current: Mapping[LabelKey, Event], decided: DecidedGrades) -> LabelUncertainty:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
-from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.policies import as_labels, contradicting, grades_of
@@ -168,7 +168,7 @@ class Agreements(Answer):
             yield Table([self.view, used, "low", "high", "documents", "why"], rows)
         if self.rankings:
             rows = [[one.assessor, one.measure, how.number(one.tau), f"{one.documents:,}"] for one in self.rankings]
-            yield Table(["labels of", "measure", "tau with what stands", "documents"], rows)
+            yield Table(["labels of", "measure", "tau with current labels", "documents"], rows)
         several = [each for each in self.people if each.shared]
         if several and (how.every or self.view == "assessor"):
             head = ["assessor", "shared", "as others", "first half", "second", "mean", "others' mean", "seconds"]
@@ -232,7 +232,7 @@ class Agreements(Answer):
 
 
 def _shares(one: Agreement) -> tuple[float, float]:
-    """Observed agreement and agreement by chance; empty for a coefficient that is made of disagreement."""
+    """Observed agreement and agreement by chance; NaN for a coefficient that is computed from disagreement."""
     corrected = (one.observed - one.expected) / (1 - one.expected) if one.expected < 1 else math.nan
     same = math.isnan(one.expected) or abs(corrected - one.value) < NEAR
     return (one.observed, one.expected) if same else (math.nan, math.nan)
@@ -254,19 +254,13 @@ def _row(each: AssessorAgreement, how: Layout) -> list[str]:
 
 
 def _plain(one: Agreement) -> dict[str, Any]:
-    values = {_of_topics(name): _value(value) for name, value in vars(one).items()}
+    values = {_of_topics(name): value for name, value in plain(vars(one)).items()}
     return {**values, "doubts": list(map(_of_topics, one.doubts))}
 
 
 def _of_topics(text: str) -> str:
     """Replace the word cluster, which statistics uses, by topic."""
     return text.replace("cluster", "topic")
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, float) and math.isnan(value):
-        return None
-    return [_value(each) for each in value] if isinstance(value, tuple) else value
 
 
 def agreements(
@@ -282,7 +276,7 @@ def agreements(
     level: float = 0.95,
     seed: int = 0,
 ) -> Agreements:
-    """How far the people behind labels agree; `view` is by topic, pair of people, assessor, or of each with oneself.
+    """The agreement of the people who gave labels; `view` adds it by topic, pair of people, assessor, or repeated label.
 
     Intervals leave out each topic in turn; within one topic they come from `resamples` of its documents by `seed`.
     """
@@ -336,70 +330,49 @@ def _topics_of(labels: Labels) -> dict[Any, str]:
 
 def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[AssessorAgreement]:
     """Each assessor compared with the others: agreement, drift over time, speed, answers to gold."""
-    grades = _grades(events)
     questions, right = Counter(each.assessor for each in gold), Counter(e.assessor for e in gold if e.grade == e.right)
     people = []
-    for name, mine in _by_person(events):
-        others = [[grade for who, grade in grades[event.topic, event.document] if who != name] for event in mine]
+    for name, mine, others in _by_person(events):
         half = len(mine) // 2
-        halves = mine[:half], mine[half:]
-        people.append(
-            AssessorAgreement(
-                name,
-                len(mine),
-                sum(map(bool, others)),
-                _same(mine, others),
-                _same(halves[0], others[:half]),
-                _same(halves[1], others[half:]),
-                _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them]),
-                _mean([statistics.fmean(them) for them in others if them]),
-                _median(mine),
-                _median(halves[0]),
-                _median(halves[1]),
-                questions[name],
-                right[name],
-            )
-        )
+        parts = (mine, others), (mine[:half], others[:half]), (mine[half:], others[half:])
+        same, same_first, same_second = (_same(*part) for part in parts)
+        seconds, seconds_first, seconds_second = (_median(own) for own, _ in parts)
+        mean = _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them])
+        labels = name, len(mine), sum(map(bool, others)), same, same_first, same_second
+        means = mean, _mean([statistics.fmean(them) for them in others if them])
+        times = seconds, seconds_first, seconds_second
+        people.append(AssessorAgreement(*labels, *means, *times, questions[name], right[name]))
     return people
 
 
 def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
-    """Each person's agreement with the others over time, in up to ten spans of as many labels; few labels show nothing."""
-    grades = _grades(events)
-    answer = {}
-    for name, mine in _by_person(events):
-        shared = [
-            (event, them)
-            for event in mine
-            if (them := [grade for who, grade in grades[event.topic, event.document] if who != name])
-        ]
+    """Each person's agreement with the others over time, in two to ten spans of equal size.
+
+    People with too few labels for two spans are left out.
+    """
+    answer: dict[str, list[Span]] = {}
+    for name, mine, others in _by_person(events):
+        shared = [(event, them) for event, them in zip(mine, others, strict=True) if them]
         count = min(SPANS, len(shared) // LEAST_IN_SPAN)
         if count < 2:
             continue
         ends = [round(len(shared) * (i + 1) / count) for i in range(count)]
-        answer[name] = [_span(shared[start:end], end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            own, theirs = zip(*shared[start:end], strict=True)
+            span = Span(end, _same(own, theirs), sum(map(len, theirs)), own[-1].time)
+            answer.setdefault(name, []).append(span)
     return answer
 
 
-def _span(shared: Sequence[tuple[Event, Sequence[float]]], until: int) -> Span:
-    mine, others = [event for event, _ in shared], [them for _, them in shared]
-    return Span(until, _same(mine, others), sum(map(len, others)), mine[-1].time)
-
-
-def _grades(events: Iterable[Event]) -> dict[tuple[str, str], list[tuple[str, float]]]:
-    """Who gave each document which grade."""
-    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for event in events:
-        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
-    return grades
-
-
-def _by_person(events: Iterable[Event]) -> list[tuple[str, list[Event]]]:
-    """Each person's labels in the order of their times."""
+def _by_person(events: Iterable[Event]) -> Iterator[tuple[str, list[Event], list[list[float]]]]:
+    """Each person's labels in the order of their times, and the grades that others gave each of these documents."""
     people: dict[str, list[Event]] = {}
+    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for event in sorted(events, key=lambda event: (event.time, event.id)):
         people.setdefault(event.assessor, []).append(event)
-    return sorted(people.items())
+        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
+    for name, mine in sorted(people.items()):
+        yield name, mine, [[grade for who, grade in grades[each.topic, each.document] if who != name] for each in mine]
 
 
 def _same(mine: Sequence[Event], others: Sequence[Sequence[float]]) -> float:
@@ -416,8 +389,9 @@ def _median(events: Sequence[Event]) -> float | None:
 
 
 def disagreements(events: Sequence[Event]) -> list[PoolItem]:
-    """A pool for adjudication: documents with contradicting labels, the largest difference first, without names and
-    grades.
+    """A pool for adjudication: documents with contradicting labels, the largest difference first.
+
+    The pool holds neither the names of the assessors nor their grades.
     """
     apart = [(max(grades) - min(grades), subject) for subject, grades in grades_of(events).items() if len(grades) > 1]
     apart.sort(key=lambda each: (-each[0], each[1]))

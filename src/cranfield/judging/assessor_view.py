@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, literal, select, true
 
@@ -12,13 +12,11 @@ from cranfield.judging.table_changes import event_of
 from cranfield.store.tables import events, items, places
 
 if TYPE_CHECKING:
-    from sqlalchemy.sql import Select
-
-    from cranfield.judging.log import Transaction
+    from cranfield.judging.policies import Subject
     from cranfield.judging.round_plan import Round
+    from cranfield.judging.table_changes import Transaction
 
 ANSWERED = ("done", "extra")
-Subject = tuple[str, str]  # topic and document
 
 
 class RoundTally(NamedTuple):
@@ -96,13 +94,9 @@ class OwnPace(NamedTuple):
     seconds: list[float]
 
 
-def _own() -> Select[Any]:
-    """The count in each row, and one row per document with seconds; one row without seconds if there is none."""
-    last, one = SECONDS.subquery(), select(literal(1).label("one")).subquery()
-    return select(COUNT.scalar_subquery().label("n"), last.c.seconds).select_from(one.outerjoin(last, true()))
-
-
-OWN = _own()
+# the count in each row, and one row per document with seconds; one row without seconds if there is none
+LAST, ONE = SECONDS.subquery(), select(literal(1).label("one")).subquery()
+OWN = select(COUNT.scalar_subquery().label("n"), LAST.c.seconds).select_from(ONE.outerjoin(LAST, true()))
 
 
 def own_pace(transaction: Transaction, name: str, assessor: str, most: int) -> OwnPace:

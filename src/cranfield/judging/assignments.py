@@ -25,6 +25,7 @@ from cranfield.store.tables import events, items, places, rounds, versions, with
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sqlalchemy import Table
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement
 
@@ -101,14 +102,20 @@ class RecordKind(NamedTuple):
 
 def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
     name = record["name"]
-    if connection.execute(select(rounds.c.name).where(rounds.c.name == name)).first():
-        raise DataError(f"there is a round {name!r} already; give this one another --name")
     plan = {key: record[key] for key in Round.__dataclass_fields__ if key in record}
     values = {"name": name, "definition": json.dumps(plan), "state": OPEN, "created": record["at"]}
-    connection.execute(insert(rounds).values(values))
-    keep_hash(connection, ROUND, name, values["definition"])
+    _insert_new(connection, rounds, ROUND, values, "give this one another --name")
     _add_items(connection, name, [RoundItem(*each) for each in record["items"]], 0)
     keep_documents(connection, name, len(record["items"]))
+
+
+def _insert_new(connection: Connection, table: Table, kind: str, values: dict[str, str], advice: str) -> None:
+    """Insert a round or a version with its hash; raise DataError if the name is taken."""
+    name = values["name"]
+    if connection.execute(select(table.c.name).where(table.c.name == name)).first():
+        raise DataError(f"there is a {kind} {name!r} already; {advice}")
+    connection.execute(insert(table).values(values))
+    keep_hash(connection, kind, name, values["definition"])
 
 
 def _apply_items(connection: Connection, record: dict[str, Any]) -> None:
@@ -176,13 +183,9 @@ def _apply_state(connection: Connection, record: dict[str, Any]) -> None:
 
 def _apply_version(connection: Connection, record: dict[str, Any]) -> None:
     """Store a frozen version."""
-    name = record["name"]
-    if connection.execute(select(versions.c.name).where(versions.c.name == name)).first():
-        raise DataError(f"there is a version {name!r} already; a frozen one does not change: choose another name")
     fields = {key: value for key, value in record.items() if key not in ("record", "kind")}
-    values = {"name": name, "definition": json.dumps(fields), "created": record["created"]}
-    connection.execute(insert(versions).values(values))
-    keep_hash(connection, VERSION, name, values["definition"])
+    values = {"name": record["name"], "definition": json.dumps(fields), "created": record["created"]}
+    _insert_new(connection, versions, VERSION, values, "a frozen one does not change: choose another name")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,16 +257,14 @@ APPLIED = {
 
 
 FILL = update(places).where(HERE).values(state="done", event=bindparam("said"))
-HELD = (
+SUBJECT, WHO = ("round", "topic", "document"), ("assessor", "repeat")
+OWN = (
     select(*(places.c[name] for name in ASSIGNMENT))
     .join(items, ON)
-    .where(
-        *(items.c[name] == bindparam(name) for name in ("round", "topic", "document")),
-        *(places.c[name] == bindparam(name) for name in ("assessor", "repeat")),
-        places.c.state == "leased",
-    )
-    .with_for_update(of=places)
+    .where(*(items.c[name] == bindparam(name) for name in SUBJECT))
+    .where(*(places.c[name] == bindparam(name) for name in WHO))
 )
+HELD = OWN.where(places.c.state == "leased").with_for_update(of=places)
 
 
 def fill(connection: Connection, place: AssignmentKey, event: Event) -> None:
@@ -273,13 +274,12 @@ def fill(connection: Connection, place: AssignmentKey, event: Event) -> None:
 
 
 def settle(connection: Connection, now: str, event: Event) -> None:
-    """Find the assignment of an event: the assessor's own, a free one, or an additional one that does not count."""
+    """Fill an assignment by an event: the assessor's own, a free one, or an additional one that does not count."""
     if event.kind not in (*ANSWERS, "skip") or event.aspect != RELEVANCE:
         return
     plan = find_round(connection, event.round)[0]
     if event.kind in ANSWERS:
-        who = {name: getattr(event, name) for name in ("round", "topic", "document", "assessor", "repeat")}
-        held = connection.execute(HELD, who).first()
+        held = connection.execute(HELD, {name: getattr(event, name) for name in (*SUBJECT, *WHO)}).first()
         if held is not None:
             plan.refuse(event.assessor, event.grade)
             fill(connection, held, event)
@@ -316,21 +316,12 @@ def _settle_unheld(connection: Connection, now: str, event: Event, plan: Round) 
 
 def owns(connection: Connection, event: Event) -> bool:
     """Whether the assessor of an event has an assignment of its document: done, skipped or leased."""
-    query = (
-        select(places.c.slot)
-        .join(items, ON)
-        .where(
-            *(items.c[name] == getattr(event, name) for name in ("round", "topic", "document")),
-            *(places.c[name] == getattr(event, name) for name in ("assessor", "repeat")),
-        )
-    )
-    return connection.execute(query).first() is not None
+    return connection.execute(OWN, {name: getattr(event, name) for name in (*SUBJECT, *WHO)}).first() is not None
 
 
 def _item(connection: Connection, event: Event) -> Row[Any] | None:
     """The item of a round that an event is about, locked against other changes of its assignments."""
-    c = items.c
-    where = c.round == event.round, c.topic == event.topic, c.document == event.document
+    where = (items.c[name] == getattr(event, name) for name in SUBJECT)
     return connection.execute(select(items).where(*where).with_for_update()).first()
 
 
@@ -378,7 +369,7 @@ def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Ro
 def _last_word(connection: Connection, event: Event) -> str | None:
     """The id of an assessor's last answer to a document of a round that was not withdrawn."""
     c = events.c
-    same = [c[name] == getattr(event, name) for name in ("topic", "document", "round", "assessor", "repeat")]
+    same = [c[name] == getattr(event, name) for name in (*SUBJECT, *WHO)]
     query = select(c.id).where(*same, c.aspect == RELEVANCE, c.kind.in_(ANSWERS), c.id.not_in(select(withdrawn.c.id)))
     return connection.execute(query.order_by(c.time.desc(), c.id.desc()).limit(1)).scalar()
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from sqlalchemy import func, insert, select, update
 
@@ -21,18 +21,23 @@ from cranfield.base.schemas import Count, OneOf, Text, read_json
 from cranfield.judging.event import LISTS, RELEVANCE, Event
 from cranfield.judging.policies import PEOPLE
 from cranfield.judging.round_plan import OPEN, STATES
-from cranfield.judging.table_changes import MANY, event_of
+from cranfield.judging.table_changes import event_of
 from cranfield.store.hashes import COMPARISON, keep_hash, refuse_changed
-from cranfield.store.tables import comparisons, events, standing
+from cranfield.store.tables import comparisons, events, one_of, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cranfield.judging.log import Log, Transaction
+    from sqlalchemy.engine import Row
+    from sqlalchemy.sql import ColumnElement, Select
+
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
 
 KINDS = ("lists", "documents")
 LEFT = "document left"  # behind the comparison's name in an event's `list`
 PairKey = tuple[str, str, str]  # topic and two documents or runs, in order
+PAIR = standing.c.topic, standing.c.document, standing.c.other
 
 
 class PreferencePair(NamedTuple):
@@ -101,7 +106,7 @@ def open_comparison(log: Log, plan: PairComparison) -> None:
         raise DataError("there is nothing to compare: the two runs return the same for each topic")
 
     def work(transaction: Transaction) -> None:
-        if _row(transaction, plan.name) is not None:
+        if transaction.connection.execute(_stored(plan.name)).first() is not None:
             raise DataError(f"there is a comparison {shortened(plan.name)!r} already; choose another name")
         values = {"name": plan.name, "definition": json.dumps(asdict(plan)), "state": OPEN, "created": transaction.now}
         transaction.connection.execute(insert(comparisons), values)
@@ -127,60 +132,47 @@ def _read(definition: str) -> PairComparison:
     return read_json(definition, PairComparison, "a stored comparison")
 
 
-def _checked(transaction: Transaction, name: str, definition: str) -> PairComparison:
-    refuse_changed(transaction.connection, COMPARISON, name, definition)
-    return _read(definition)
+def _checked(transaction: Transaction, row: Row[Any]) -> PairComparison:
+    refuse_changed(transaction.connection, COMPARISON, row.name, row.definition)
+    return _read(row.definition)
 
 
-def _row(transaction: Transaction, name: str) -> tuple[PairComparison, str] | None:
-    query = select(comparisons.c.definition, comparisons.c.state).where(comparisons.c.name == name)
-    row = transaction.connection.execute(query).first()
-    return None if row is None else (_checked(transaction, name, row.definition), row.state)
+def _stored(name: str) -> Select[Any]:
+    return select(comparisons).where(comparisons.c.name == name)
 
 
 def find_comparison(transaction: Transaction, name: str) -> tuple[PairComparison, str]:
     """A comparison and its state."""
-    comparison = _row(transaction, name)
-    if comparison is None:
+    row = transaction.connection.execute(_stored(name)).first()
+    if row is None:
         raise DataError(f"there is no comparison {shortened(name)!r}")
-    return comparison
+    return _checked(transaction, row), row.state
 
 
 def all_comparisons(transaction: Transaction) -> list[tuple[PairComparison, str]]:
     """Every comparison with its state, the newest last."""
     rows = transaction.connection.execute(select(comparisons).order_by(comparisons.c.created, comparisons.c.name)).all()
-    return [(_checked(transaction, row.name, row.definition), row.state) for row in rows]
+    return [(_checked(transaction, row), row.state) for row in rows]
+
+
+def _current(plan: PairComparison) -> tuple[ColumnElement[bool], ...]:
+    """The conditions for a current preference of a comparison."""
+    c = standing.c
+    return c.side == "preference", c.aspect == plan.aspect, c.repeat == False  # noqa: E712  a column
 
 
 def answered_pairs(transaction: Transaction, plan: PairComparison, assessor: str) -> set[PairKey]:
     """The pairs of a comparison that an assessor has answered."""
-    query = select(standing.c.topic, standing.c.document, standing.c.other).where(
-        standing.c.side == "preference",
-        standing.c.aspect == plan.aspect,
-        standing.c.assessor == assessor,
-        standing.c.repeat == False,  # noqa: E712  a column
-    )
+    query = select(*PAIR).where(*_current(plan), standing.c.assessor == assessor)
     return {(row.topic, row.document, row.other) for row in transaction.connection.execute(query)}
 
 
 def answer_counts(transaction: Transaction, plan: PairComparison, topics: Iterable[str]) -> dict[PairKey, int]:
     """The number of people who have answered each pair of these topics."""
-    names = list(dict.fromkeys(topics))
-    key = standing.c.topic, standing.c.document, standing.c.other
+    counts = select(*PAIR, func.count().label("n")).join(events, events.c.id == standing.c.event).group_by(*PAIR)
     answer: dict[PairKey, int] = {}
-    for start in range(0, len(names), MANY):
-        query = (
-            select(*key, func.count().label("n"))
-            .join(events, events.c.id == standing.c.event)
-            .where(
-                standing.c.side == "preference",
-                standing.c.topic.in_(names[start : start + MANY]),
-                standing.c.aspect == plan.aspect,
-                standing.c.repeat == False,  # noqa: E712  a column
-                events.c.source.in_(PEOPLE),
-            )
-            .group_by(*key)
-        )
+    for here in one_of(standing.c.topic, dict.fromkeys(topics)):
+        query = counts.where(*_current(plan), here, events.c.source.in_(PEOPLE))
         answer |= {(row.topic, row.document, row.other): row.n for row in transaction.connection.execute(query)}
     return answer
 
@@ -188,15 +180,7 @@ def answer_counts(transaction: Transaction, plan: PairComparison, topics: Iterab
 def preferences_in(transaction: Transaction, plan: PairComparison) -> list[Event]:
     """People's current preferences for the pairs of a comparison."""
     pairs = {pair.things for pair in plan.pairs}
-    query = (
-        select(events)
-        .join(standing, standing.c.event == events.c.id)
-        .where(
-            standing.c.side == "preference",
-            standing.c.aspect == plan.aspect,
-            standing.c.repeat == False,  # noqa: E712  a column
-            events.c.source.in_(PEOPLE),
-        )
-    )
-    preferences = [event_of(row) for row in transaction.connection.execute(query).mappings()]
+    query = select(events).join(standing, standing.c.event == events.c.id)
+    rows = transaction.connection.execute(query.where(*_current(plan), events.c.source.in_(PEOPLE)))
+    preferences = [event_of(row) for row in rows.mappings()]
     return [event for event in preferences if event.subject[:3] in pairs]

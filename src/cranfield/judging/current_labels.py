@@ -44,8 +44,9 @@ class GradedLabel(NamedTuple):
 
 
 def key_of(event: Event) -> LabelKey | None:
-    """The key of an event; None for events that are never current: notes, skips, withdrawals, and adjudications by a
-    model.
+    """The key of an event.
+
+    It is None for events that are never current: notes, skips, withdrawals, and adjudications by a model.
     """
     side = SIDES.get(event.kind)
     if side is None or decided_by_a_model(event):

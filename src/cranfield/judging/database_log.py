@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from sqlalchemy import Text, and_, bindparam, exists, func, literal_column, or_, select, type_coerce
 
 from cranfield.base.errors import DataError
-from cranfield.judging.current_labels import SIDES, GradedLabel, LabelKey, current_events
+from cranfield.judging.current_labels import SIDES, GradedLabel, LabelKey
 from cranfield.judging.event import DEFAULTS, RELEVANCE, Event
-from cranfield.judging.log import LABELS, AddedEvents, EventFilter, Log, LogEntry, Transaction
-from cranfield.judging.table_changes import COMPLETE, TableTransaction, event_of
+from cranfield.judging.log import LABELS, EventFilter, Log, LogEntry
+from cranfield.judging.table_changes import COMPLETE, Transaction, event_of
 from cranfield.store import open_database, tables
 from cranfield.store.database import DAMAGED
 from cranfield.store.hashes import refuse_any_changed
 from cranfield.store.tables import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from sqlalchemy.engine import Connection
     from sqlalchemy.sql import Select
 
 
@@ -57,23 +56,6 @@ class DatabaseLog(Log):
     def __init__(self, location: str, clock: Callable[[], str] | None = None) -> None:
         self.database = open_database(location, clock)
         self.name = self.database.name
-
-    def add(self, events: Sequence[Event]) -> AddedEvents:
-        def work(connection: Connection) -> AddedEvents:
-            return TableTransaction(connection, self.database).add(events, self.name)
-
-        return self.database.write(work)
-
-    def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
-        def work(connection: Connection) -> bool:
-            transaction = TableTransaction(connection, self.database)
-            transaction.alone()
-            if not fits(list(current_events(transaction.of_subject(event)).values())):
-                return False
-            transaction.add([event], self.name)
-            return True
-
-        return self.database.write(work)
 
     def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
         events = tables.events
@@ -136,12 +118,12 @@ class DatabaseLog(Log):
             }
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        return self.database.write(lambda connection: work(TableTransaction(connection, self.database)))
+        return self.database.write(lambda connection: work(Transaction(connection, self.database)))
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         with self.database.reading() as connection:
-            yield TableTransaction(connection, self.database)
+            yield Transaction(connection, self.database)
 
     def verify(self) -> None:
         damage = self.database.damage()

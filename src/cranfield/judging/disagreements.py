@@ -15,9 +15,9 @@ from sqlalchemy import func, select
 
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.log_queries import newer
-from cranfield.judging.policies import PEOPLE
-from cranfield.judging.table_changes import MANY, event_of
-from cranfield.store.tables import events, standing, withdrawn
+from cranfield.judging.policies import PEOPLE, Subject
+from cranfield.judging.table_changes import event_of
+from cranfield.store.tables import events, one_of, standing, withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from sqlalchemy.sql import ColumnElement
 
     from cranfield.judging.database_log import DatabaseLog
-    from cranfield.judging.log import Transaction
+    from cranfield.judging.table_changes import Transaction
 
-Subject = tuple[str, str]  # topic and document
 RECENT = 500  # of somebody's last events, those in which their last decisions are looked for
 OF_PEOPLE = (standing.c.repeat == False, events.c.source.in_(PEOPLE))  # noqa: E712  a column
 
@@ -133,12 +132,12 @@ def _disputes(transaction: Transaction, subjects: Iterable[Subject] | None = Non
     by_topic: dict[str, list[str]] = {}
     for topic, document in subjects:
         by_topic.setdefault(topic, []).append(document)
-    answer = []
-    for topic, documents in by_topic.items():
-        for start in range(0, len(documents), MANY):
-            part = documents[start : start + MANY]
-            answer += _some(transaction, (standing.c.topic == topic, standing.c.document.in_(part)))
-    return answer
+    return [
+        dispute
+        for topic, documents in by_topic.items()
+        for here in one_of(standing.c.document, documents)
+        for dispute in _some(transaction, (standing.c.topic == topic, here))
+    ]
 
 
 def _some(transaction: Transaction, where: tuple[ColumnElement[bool], ...]) -> list[Dispute]:
@@ -173,9 +172,9 @@ def _subjects(transaction: Transaction, news: Sequence[Event]) -> set[Subject]:
     """The documents that events are about; for a withdrawal, that of the withdrawn event."""
     subjects = {(event.topic, event.document) for event in news if event.kind != "withdrawal"}
     refers = [event.refers for event in news if event.kind == "withdrawal"]
-    for start in range(0, len(refers), MANY):
-        query = select(events.c.topic, events.c.document).where(events.c.id.in_(refers[start : start + MANY]))
-        subjects |= {(topic, document) for topic, document in transaction.connection.execute(query)}
+    for here in one_of(events.c.id, refers):
+        rows = transaction.connection.execute(select(events.c.topic, events.c.document).where(here))
+        subjects |= {(topic, document) for topic, document in rows}
     return subjects
 
 

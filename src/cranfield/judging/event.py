@@ -13,10 +13,13 @@ import sys
 import time as clock
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do without
     "judgment": ("topic", "document", "grade"),
@@ -36,6 +39,7 @@ NUMBERS = ("grade", "seconds")
 IDS = ("id", "topic", "document", "other", "assessor", "round", "refers")  # without NUL, as everywhere
 LAST_RANK = 2**31 - 1  # a column of whole numbers holds it
 SURROGATE = re.compile("[\ud800-\udfff]")
+ORIGIN = re.compile(r"(?P<file>.*) (?P<digest>sha256:[0-9a-f]{64}) line \d+", re.DOTALL)
 PREFERENCES = {1.0: "document", 0.0: "neither", -1.0: "other"}
 
 
@@ -212,3 +216,64 @@ def _bad_preference(event: Event) -> str | None:
     if event.document == event.other:
         return f"a preference is between two documents, found {shortened(event.document)!r} twice"
     return None
+
+
+class AddedEvents(NamedTuple):
+    """How many events were new, and how many were in the log already."""
+
+    new: int
+    repeated: int
+
+
+def conflict(event: Event, before: Event, server_fields: Collection[str] = ()) -> str:
+    """How an event contradicts the event of the same id in the log; empty if both say the same."""
+    for field in DEFAULTS:
+        had, says = getattr(before, field), getattr(event, field)
+        if had != says and field not in server_fields:
+            change = f"its {field} was {had!r} and is now {says!r}"
+            return f"an event with the id {shortened(event.id)!r} is there and says something else: {change}"
+    return ""
+
+
+def new_events(events: Iterable[Event], log_events: Mapping[str, Event], name: str) -> tuple[list[Event], int]:
+    """The events that a log does not hold yet, and how many it does; DataError for an id with other content."""
+    new: dict[str, Event] = {}
+    repeated = 0
+    for event in events:
+        before = log_events.get(event.id) or new.get(event.id)
+        if before is None:
+            new[event.id] = event
+            continue
+        problem = conflict(event, before)
+        if problem:
+            _refuse_same_bytes(event, before, name)
+            raise DataError(f"{name}: {problem}")
+        repeated += 1
+    return list(new.values()), repeated
+
+
+def same_bytes(other: str, whose: str = "") -> str:
+    """The message about a file that is a copy of another."""
+    before = f", added before as labels of {whose!r}" if whose else ""
+    return f"the same bytes as {other}{before}: a copy does not hold a second person's labels"
+
+
+def _refuse_same_bytes(event: Event, before: Event, name: str) -> None:
+    """Refuse a label from a file that was added before for another assessor, or under another name."""
+    new, old = (ORIGIN.fullmatch(each.origin) for each in (event, before))
+    if new is None or old is None or new["digest"] != old["digest"]:
+        return
+    if new["file"] != old["file"] or event.assessor != before.assessor:
+        raise DataError(f"{name}: {new['file']}: {same_bytes(old['file'], before.assessor)}")
+
+
+def refuse_unknown_withdrawals(events: Iterable[Event], kind_of: Callable[[str], str | None], name: str) -> None:
+    """Refuse a withdrawal of an event that the log lacks, or of another withdrawal."""
+    for event in events:
+        if event.kind != "withdrawal":
+            continue
+        kind = kind_of(event.refers)
+        if kind is None:
+            raise DataError(f"{name}: there is no event {shortened(event.refers)!r} to withdraw")
+        if kind == "withdrawal":
+            raise DataError(f"{name}: {shortened(event.refers)!r} is a withdrawal itself; judge again instead")

@@ -1,4 +1,4 @@
-"""The intake of events: what every way into a log checks before it adds an event.
+"""The intake of events: the checks that every event passes before a log adds it.
 
 Labels and preferences from the browser, the terminal and programs come through here. Adding is idempotent: an event that
 is sent twice is one event. An event with the id of another event, but other content, is refused.
@@ -6,20 +6,16 @@ is sent twice is one event. An event with the id of another event, but other con
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.base.errors import DataError, UnavailableError
-from cranfield.base.parameters import shortened
-from cranfield.judging.event import DEFAULTS, Event
+from cranfield.judging.event import Event, conflict
+from cranfield.judging.event import new_events as new_events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection
 
-    from cranfield.judging.log import Transaction
-
-
-ORIGIN = re.compile(r"(?P<file>.*) (?P<digest>sha256:[0-9a-f]{64}) line \d+", re.DOTALL)
+    from cranfield.judging.table_changes import Transaction
 
 
 KEPT, REPEATED, REFUSED = "kept", "repeated", "refused"
@@ -34,10 +30,10 @@ REASONS = {
 
 
 class EventOutcome(NamedTuple):
-    """What became of an event: kept, repeated (the log had it already), or refused, and why."""
+    """The outcome of submitting an event: kept, repeated (the log had it already), or refused, with the reason."""
 
     id: str
-    said: str
+    said: str  # kept, repeated or refused
     reason: str = ""  # one of REASONS
     why: str = ""
 
@@ -79,57 +75,3 @@ def submit(
     except DataError as error:
         return EventOutcome(event.id, REFUSED, "event", str(error))
     return EventOutcome(event.id, KEPT)
-
-
-def conflict(event: Event, before: Event, server_fields: Collection[str] = ()) -> str:
-    """How an event contradicts the event of the same id in the log; empty if both say the same."""
-    for field in DEFAULTS:
-        had, says = getattr(before, field), getattr(event, field)
-        if had != says and field not in server_fields:
-            change = f"its {field} was {had!r} and is now {says!r}"
-            return f"an event with the id {shortened(event.id)!r} is there and says something else: {change}"
-    return ""
-
-
-def new_events(events: Iterable[Event], log_events: Mapping[str, Event], name: str) -> tuple[list[Event], int]:
-    """The events that a log does not hold yet, and how many it does; DataError for an id with other content."""
-    new: dict[str, Event] = {}
-    repeated = 0
-    for event in events:
-        before = log_events.get(event.id) or new.get(event.id)
-        if before is None:
-            new[event.id] = event
-            continue
-        problem = conflict(event, before)
-        if problem:
-            _refuse_same_bytes(event, before, name)
-            raise DataError(f"{name}: {problem}")
-        repeated += 1
-    return list(new.values()), repeated
-
-
-def same_bytes(other: str, whose: str = "") -> str:
-    """The message about a file that is a copy of another."""
-    before = f", added before as labels of {whose!r}" if whose else ""
-    return f"the same bytes as {other}{before}: a copy does not hold a second person's labels"
-
-
-def _refuse_same_bytes(event: Event, before: Event, name: str) -> None:
-    """Refuse a label from a file that was added before for another assessor, or under another name."""
-    new, old = (ORIGIN.fullmatch(each.origin) for each in (event, before))
-    if new is None or old is None or new["digest"] != old["digest"]:
-        return
-    if new["file"] != old["file"] or event.assessor != before.assessor:
-        raise DataError(f"{name}: {new['file']}: {same_bytes(old['file'], before.assessor)}")
-
-
-def refuse_unknown_withdrawals(events: Iterable[Event], kind_of: Callable[[str], str | None], name: str) -> None:
-    """Refuse a withdrawal of an event that the log lacks, or of another withdrawal."""
-    for event in events:
-        if event.kind != "withdrawal":
-            continue
-        kind = kind_of(event.refers)
-        if kind is None:
-            raise DataError(f"{name}: there is no event {shortened(event.refers)!r} to withdraw")
-        if kind == "withdrawal":
-            raise DataError(f"{name}: {shortened(event.refers)!r} is a withdrawal itself; judge again instead")

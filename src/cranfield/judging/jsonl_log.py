@@ -22,14 +22,13 @@ from cranfield.base.schemas import check_line, parse_json
 from cranfield.formats.label_files import LockedLog, locked_log, torn_alone
 from cranfield.formats.streams import BOM, read_stream, reason
 from cranfield.judging.current_labels import LabelKey, current_events
-from cranfield.judging.event import DEFAULTS, KINDS, Event, instant
-from cranfield.judging.event_intake import new_events, refuse_unknown_withdrawals
-from cranfield.judging.log import AddedEvents, Log, Transaction
+from cranfield.judging.event import DEFAULTS, KINDS, AddedEvents, Event, instant, new_events, refuse_unknown_withdrawals
+from cranfield.judging.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cranfield.judging.table_changes import RecordTables, TableTransaction
+    from cranfield.judging.table_changes import RecordTables, Transaction
 
 T = TypeVar("T")
 
@@ -108,7 +107,7 @@ class LinesLog(Log):
 
     def add(self, events: Sequence[Event]) -> AddedEvents:
         if any(event.round for event in events):  # there must be such a round, and the document in it
-            return self.write(lambda transaction: transaction.add(events, self.name))
+            return super().add(events)
         with self._turn, locked_log(self.path) as file:
             self._catch_up(file)
             new, repeated = new_events(events, self._by_id, self.name)
@@ -164,7 +163,7 @@ class LinesLog(Log):
             with self._transaction() as transaction:
                 yield transaction
 
-    def _transaction(self) -> AbstractContextManager[TableTransaction]:
+    def _transaction(self) -> AbstractContextManager[Transaction]:
         """A transaction on the tables that follow from the lines."""
         from cranfield.judging.table_changes import RecordTables
 
@@ -173,25 +172,20 @@ class LinesLog(Log):
         return self._tables.transaction(self._records, self._replay)
 
     def _replay(self, transaction: Transaction, line: tuple[int, dict[str, Any]]) -> None:
-        """Apply the record of a line to the tables."""
+        """Apply the record of a line to the tables; a record other than an event must have the shape of its kind."""
+        from cranfield.judging.table_changes import CHANGES
+
         number, record = line
         try:
-            if "event" not in record:
-                self._refuse_record(number, record)
+            kind = record.get("record")
+            if isinstance(kind, str) and kind in CHANGES:
+                check_line(record, CHANGES[kind].shape, self.path, number, ("record", "kind"))
             transaction.apply(record)
         except BadLineError:
             raise
         except (DataError, KeyError, TypeError, ValueError, SQLAlchemyError) as error:
             problem = str(error) if isinstance(error, DataError) else "was not written by this cranfield; upgrade it"
             raise BadLineError(self.path, number, problem) from None
-
-    def _refuse_record(self, number: int, record: dict[str, Any]) -> None:
-        """Raise DataError for a record that does not have the shape of its kind."""
-        from cranfield.judging.table_changes import CHANGES
-
-        change = CHANGES.get(record["record"]) if isinstance(record["record"], str) else None
-        if change is not None:
-            check_line(record, change.shape, self.path, number, ("record", "kind"))
 
     def has_records(self) -> bool:
         """Whether the file holds anything but events, such as a round or a version."""
@@ -248,13 +242,12 @@ def parsed(line: bytes) -> Any:
 def _record(line: bytes, where: str, number: int) -> dict[str, Any]:
     """The record of a line: an event under `event`, or another record as it is."""
     try:
-        row = parse_json(line)
+        row, why = parse_json(line), ""
     except ValueError as error:
-        why = f" ({error})" if parsed(line) is not None else ""
-        problem = f"expected a JSON object with topic, document and grade{why}, found {line[:60]!r}"
-        raise BadLineError(where, number, problem) from None
+        row, why = None, f" ({error})" if parsed(line) is not None else ""
     if not isinstance(row, dict):
-        raise BadLineError(where, number, f"expected a JSON object with topic, document and grade, found {line[:60]!r}")
+        problem = f"expected a JSON object with topic, document and grade{why}, found {line[:60]!r}"
+        raise BadLineError(where, number, problem)
     kind = row.get("kind", "judgment")
     if "record" in row and not (isinstance(kind, str) and kind in KINDS):
         _refuse_changed(row, line, where, number)

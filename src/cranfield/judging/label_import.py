@@ -27,14 +27,17 @@ from cranfield.formats.named_columns import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
 from cranfield.formats.topic_tables import ids_of_texts, joined_in_words
-from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists
-from cranfield.judging.event_intake import same_bytes
+from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes
 from cranfield.judging.jsonl_log import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     from cranfield.base.collection import Duplicates
+
+    Row = tuple[
+        int, int, dict[str, Any] | BadLineError
+    ]  # first and last line, and the cells or what is wrong with them
 
 
 PREFS = "prefs"
@@ -129,9 +132,7 @@ class LabelReading(NamedTuple):
     format: str | None = None  # of qrels
     dialect: Dialect = DETECTED
     lenient: bool = False  # malformed rows are left out
-    duplicates: Duplicates | None = (
-        None  # which label counts where a person labels a document twice; None: all are kept
-    )
+    duplicates: Duplicates | None = None  # which label counts if a person labels a document twice; None: all are kept
     grades: Mapping[float, float] | None = None  # what the grades of the file count as
     queries: Mapping[str, str] | None = None  # what topics ask, to join labels by
     ignore_case: bool = False
@@ -200,42 +201,39 @@ def _settled(events: list[Event], which: Duplicates, path: str) -> list[Event]:
 
 
 def _events(path: str, raw: bytes, reading: LabelReading, more: Mapping[str, Any]) -> list[Event]:
-    digest = hashlib.sha256(raw).hexdigest()
+    file = LabelFile(path, hashlib.sha256(raw).hexdigest(), {"source": "import", **more})
     if _is_lines(raw):
-        file = LabelFile(path, digest, {"source": "import", **more})
-        return _without_faults((_of_line(file, number, line) for number, line in data_lines(raw)), reading, path)
+        return _without_faults(file, _json_rows(raw, path), reading)
     ending = plain_ending(path).rpartition(".")[2]
     wide = wide_encoding(raw[:64]) is not None
     is_table = ending in ("csv", "tsv") or wide or reading.fields or reading.dialect.delimiter
     if reading.format is None and is_table and ending not in ("parquet", "jsonl", "json"):
-        file = LabelFile(path, digest, {"source": "import", **more})
-        rows = _table(raw, reading, path, more.get("topic", NO_TOPIC))
-        return _without_faults((_of_row(file, *row) for row in rows), reading, path)
-    stem = run_name(path)
-    file = LabelFile(path, digest, {"source": "import", "assessor": stem, **more})
+        return _without_faults(file, _table(raw, reading, path, more.get("topic", NO_TOPIC)), reading)
+    file = file._replace(more={"assessor": run_name(path), **file.more})
     return list(_of_qrels(file, raw, reading))
 
 
-def _of_row(file: LabelFile, line: int, last: int, cells: dict[str, Any] | BadLineError) -> Event | BadLineError:
-    """The event of a row, or its error; the id comes from the row's last line, the error names the first."""
-    try:
-        return cells if isinstance(cells, BadLineError) else file.event(last, cells)
-    except BadLineError as error:
-        return BadLineError(file.path, line, error.problem)
+def _without_faults(file: LabelFile, rows: Iterable[Row], reading: LabelReading) -> list[Event]:
+    """The events of rows; an error is raised, or counted and skipped if reading is lenient.
 
-
-def _without_faults(rows: Iterable[Event | BadLineError], reading: LabelReading, path: str) -> list[Event]:
-    """The events; an error is raised, or counted and skipped if reading is lenient."""
+    The id of an event comes from the row's last line, an error names the first.
+    """
     events, skipped = [], 0
-    for row in rows:
-        if isinstance(row, Event):
-            events.append(row)
-        elif reading.lenient:
+    for line, last, cells in rows:
+        try:
+            if isinstance(cells, BadLineError):
+                raise cells
+            events.append(file.event(last, cells))
+        except BadLineError as error:
+            if not reading.lenient:
+                raise BadLineError(file.path, line, error.problem) from None
             skipped += 1
-        else:
-            raise row
-    say([f"{path}: {counted(skipped, 'malformed line')} skipped"] if skipped else [])
+    _report(file, skipped)
     return events
+
+
+def _report(file: LabelFile, skipped: int) -> None:
+    say([f"{file.path}: {counted(skipped, 'malformed line')} skipped"] if skipped else [])
 
 
 def _is_lines(raw: bytes) -> bool:
@@ -244,22 +242,20 @@ def _is_lines(raw: bytes) -> bool:
     return isinstance(head, dict) and ("kind" in head or {"topic", "document", "grade"} <= head.keys())
 
 
-def _of_line(file: LabelFile, number: int, line: bytes) -> Event | BadLineError:
-    row = parsed(line)
-    if not isinstance(row, dict):
-        return BadLineError(file.path, number, f"expected a JSON object, found {line[:60]!r}")
-    try:
-        return file.event(number, {name: value for name, value in row.items() if name in DEFAULTS})
-    except BadLineError as error:
-        return error
+def _json_rows(raw: bytes, path: str) -> Iterator[Row]:
+    for number, line in data_lines(raw):
+        row = parsed(line)
+        if isinstance(row, dict):
+            yield number, number, {name: value for name, value in row.items() if name in DEFAULTS}
+        else:
+            yield number, number, BadLineError(path, number, f"expected a JSON object, found {line[:60]!r}")
 
 
 def _of_qrels(file: LabelFile, raw: bytes, reading: LabelReading) -> Iterator[Event]:
     options = {name: getattr(reading.dialect, name) for name in ("delimiter", "encoding", "decimal")}
     options |= {"fields": reading.fields, "duplicates": reading.duplicates or "error"}
     qrels = read_qrels(file.path, reading.format, reading.lenient, **options)
-    skipped = len(qrels.skipped)
-    say([f"{file.path}: {counted(skipped, 'malformed line')} skipped"] if skipped else [])
+    _report(file, len(qrels.skipped))
     rows = [(topic, document, grade) for topic, grades in qrels.to_dict().items() for document, grade in grades.items()]
     where = _lines_of(raw, rows)
     for number, (topic, document, grade) in enumerate(rows, 1):
@@ -277,9 +273,7 @@ def _lines_of(raw: bytes, rows: list[tuple[str, str, float]]) -> dict[tuple[str,
     return answer if len(answer) == len(rows) else {}
 
 
-def _table(
-    raw: bytes, reading: LabelReading, path: str, topic: str
-) -> Iterator[tuple[int, int, dict[str, Any] | BadLineError]]:
+def _table(raw: bytes, reading: LabelReading, path: str, topic: str) -> Iterator[Row]:
     """For each row of separated values: its first and last line, and its cells by the fields of an event, or its error.
 
     `question,worker,answer` and other usual names are known. A row of an export is already an event; any other row
@@ -306,9 +300,13 @@ def _table(
 
 def _names_labels(names: list[str], fields: Mapping[str, Sequence[str]]) -> bool:
     """Whether a header names the document and the grade of labels."""
-    plain = {name.lower().replace(" ", "_").replace("-", "_") for name in names}
+    plain = set(_plain_names(names))
     columns = ({each.lower() for each in fields.get(role, COLUMNS[role])} for role in ("document", "grade"))
     return all(plain & each for each in columns)
+
+
+def _plain_names(names: Sequence[str]) -> list[str]:
+    return [name.lower().replace(" ", "_").replace("-", "_") for name in names]
 
 
 def _columns(names: list[str], path: str, fields: Mapping[str, Sequence[str]]) -> dict[str, int]:
@@ -316,20 +314,19 @@ def _columns(names: list[str], path: str, fields: Mapping[str, Sequence[str]]) -
     unknown = fields.keys() - (DEFAULTS.keys() - {"id", "origin"})
     if unknown:
         raise FormatError(f"--field: a label has no {min(unknown)!r}; it has {', '.join(COLUMNS)}")
-    plain = [name.lower().replace(" ", "_").replace("-", "_") for name in names]
+    plain = _plain_names(names)
     answer: dict[str, int] = {}
     usual = COLUMNS | {name: (name,) for name in OF_KINDS if "kind" in plain}
     for role in {**usual, **fields}:
-        typed = fields.get(role)
-        columns = [name.lower().replace(" ", "_").replace("-", "_") for name in typed] if typed else usual[role]
+        columns = _plain_names(fields.get(role) or usual[role])
         place = next((plain.index(name) for name in columns if name in plain), None)
         if place is not None and place not in answer.values():
             answer[role] = place
     lacking = [role for role in ("document", "grade") if role not in answer]
     if lacking:
         advice = " ".join(f"--field {role}=COLUMN" for role in lacking)
-        found = f"no column for the {', the '.join(lacking)}; found {', '.join(names)}"
-        raise FormatError(f"{path}: {found}; name it by {advice}")
+        problem = f"no column for the {', the '.join(lacking)}; found {', '.join(names)}"
+        raise FormatError(f"{path}: {problem}; name it by {advice}")
     return answer
 
 
@@ -353,12 +350,17 @@ def _cells(row: list[str], columns: dict[str, int], path: str, line: int, number
     return cells
 
 
-def refuse_off(events: Sequence[Event], files: Mapping[str, str], **allowed: Any) -> None:
-    """Refuse labels off the scale, or of topics and documents that the collection lacks; `files` holds the origin of each label.
+def refuse_off(
+    events: Sequence[Event],
+    files: Mapping[str, str],
+    scale: Collection[float] = (),
+    topics: Container[str] | None = None,
+    documents: Container[str] | None = None,
+) -> None:
+    """Refuse labels off the scale, or of topics and documents that the collection lacks.
 
-    `allowed` may hold `scale` (grades), `topics` and `documents` (ids).
+    `files` holds the origin of each label, for the message.
     """
-    scale, topics, documents = (allowed.get(name) for name in ("scale", "topics", "documents"))
     for event in events:
         problem = None
         if scale and event.grade is not None and event.kind != "preference" and event.grade not in scale:

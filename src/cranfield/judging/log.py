@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar, Unpack
 
 from cranfield.formats.label_files import Judgment
-from cranfield.judging.current_labels import GradedLabel, LabelKey, graded_labels
+from cranfield.judging.current_labels import GradedLabel, LabelKey, current_events, graded_labels
 from cranfield.judging.event import RELEVANCE, Event
+from cranfield.judging.event import AddedEvents as AddedEvents
 from cranfield.judging.policies import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sqlalchemy.engine import Connection, Row
-
-    from cranfield.judging.round_plan import Round
+    from cranfield.judging.table_changes import Transaction as Transaction
 
 T = TypeVar("T")
 
@@ -51,88 +50,29 @@ class EventFilter(TypedDict, total=False):
     current: bool
 
 
-class AddedEvents(NamedTuple):
-    """How many events were new, and how many were in the log already."""
-
-    new: int
-    repeated: int
-
-
-class Transaction(ABC):
-    """One consistent state of a log for reading (`Log.reading`), or one change of it, all or nothing (`Log.write`)."""
-
-    connection: Connection  # to the log's tables, in its database or in memory; only for queries in `judging`
-    concurrent: bool  # whether others may change the log at the same time
-
-    @property
-    @abstractmethod
-    def now(self) -> str:
-        """The log's time when the transaction first asked for it."""
-
-    @abstractmethod
-    def events(self, up_to: int) -> list[Event]:
-        """The events up to a place in the log, in the order in which they were added."""
-
-    @abstractmethod
-    def place(self) -> int:
-        """The place of the last event."""
-
-    @abstractmethod
-    def events_by_id(self, ids: list[str]) -> dict[str, Event]:
-        """The events of these ids that the log holds."""
-
-    @abstractmethod
-    def add(self, events: Sequence[Event], name: str) -> AddedEvents:
-        """Add the events that are new, all or none; `name` is the log's, for error messages."""
-
-    @abstractmethod
-    def try_to_add(self, event: Event, name: str) -> None:
-        """Add an event; a DataError undoes this event alone, not the rest of the transaction."""
-
-    @abstractmethod
-    def take(self, event: Event, assignment: Row[Any]) -> bool:
-        """Add the label for an assignment that its assessor holds; False if the log has an event of that id."""
-
-    @abstractmethod
-    def apply(self, record: dict[str, Any]) -> None:
-        """Apply a record: a round, its items, a lease, a release, a state, a version, or a question to an LLM judge."""
-
-    @abstractmethod
-    def lease(self, records: list[dict[str, Any]]) -> None:
-        """Apply records of leases together."""
-
-    @abstractmethod
-    def find_round(self, name: str = "") -> tuple[Round, str]:
-        """A round and its state; without a name the only one that is open."""
-
-    @abstractmethod
-    def all_rounds(self) -> list[tuple[Round, str]]:
-        """Every round and its state, the oldest first."""
-
-    @abstractmethod
-    def round_rows(self) -> Sequence[Row[Any]]:
-        """The row of every round (name, state, created), with `over`: the earliest end of its leases."""
-
-    @abstractmethod
-    def alone(self) -> None:
-        """Wait until nobody else adds events: every event before the last place is then visible."""
-
-
 class Log(ABC):
     """Events and the labels that are current; `name` says where, without a password."""
 
     name: str
 
-    @abstractmethod
     def add(self, events: Sequence[Event]) -> AddedEvents:
         """Add events, all or none; they are on disk when this returns.
 
         An event whose id is already in the log is skipped if its content is the same, and refused if it differs.
         """
+        return self.write(lambda transaction: transaction.add(events, self.name))
 
-    @abstractmethod
     def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
         """Add an event of no round if `fits` accepts the current labels of its document; nobody else adds meanwhile."""
+
+        def work(transaction: Transaction) -> bool:
+            transaction.alone()
+            if not fits(list(current_events(transaction.of_subject(event)).values())):
+                return False
+            transaction.add([event], self.name)
+            return True
+
+        return self.write(work)
 
     @abstractmethod
     def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:

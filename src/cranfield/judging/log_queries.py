@@ -115,8 +115,7 @@ def blame(log: Log, topic: str, document: str) -> Blame:
 
 
 def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
-    """The qrels of a version of a log; without a name those of the current labels, by the latest label of each
-    document.
+    """The qrels of a version of a log; without a name, the latest current label of each document.
 
     Its `remarks` say how many documents have labels that contradict each other, and by which policy that was resolved.
 
@@ -183,7 +182,7 @@ def decide_log(
     settings: PolicySettings | None = None,
     gold: Mapping[Subject, float] | None = None,
 ) -> DecidedGrades:
-    """The grades of a log by a policy, from few columns; the same as `decide(log.current_events(), …)`."""
+    """The grades of a log by a policy, as from `decide(log.current_events(), …)`, but read from fewer columns."""
     how = settings or PolicySettings()
     if not goes_by_labels(policy):
         return decide(log.current_events(), policy, how, gold)

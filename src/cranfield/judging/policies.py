@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cranfield.base.errors import DataError
@@ -182,8 +183,14 @@ def decide(
 
 
 def goes_by_labels(policy: str) -> bool:
-    """Whether a policy uses labels rather than preferences; an unknown name raises an error."""
-    return LOG_POLICIES.find(policy) is not None or not _is_of_preferences(policy)
+    """Whether a policy uses labels rather than preferences; an unknown name raises an error that lists all policies."""
+    if LOG_POLICIES.find(policy) is not None:
+        return True
+    for registry, by_labels in ((METHODS, True), (METHODS_OF_PREFERENCES, False)):
+        if registry.knows(policy):
+            registry.named(policy)  # its parameters too
+            return by_labels
+    raise unknown("policy", policy, policies())
 
 
 def weighs_labels(policy: str) -> bool:
@@ -222,6 +229,7 @@ def decide_labels(
         name = verdict.method
         values = zip(verdict.items, verdict.value.tolist(), strict=True)
         answer = {subject: value for subject, value in values if value == value}  # type: ignore[misc]
+    sources = Counter(each.source for each in everybody if each.source not in how.sources)
     undecided = sorted(grades.keys() - answer.keys() - adjudications.keys())
     answer |= adjudications
     return DecidedGrades(
@@ -232,18 +240,9 @@ def decide_labels(
         contradictions=sum(len(grades) > 1 for grades in grades.values()),
         adjudicated=len(adjudications),
         undecided=undecided,
-        left_out=_left_out(everybody, how),
+        left_out={f"they are a {source}'s (--sources names who counts)": n for source, n in sources.items()},
         verdict=verdict,
     )
-
-
-def _is_of_preferences(policy: str) -> bool:
-    """Whether a policy turns preferences into strengths; an unknown name raises an error that lists all policies."""
-    for registry, of_preferences in ((METHODS, False), (METHODS_OF_PREFERENCES, True)):
-        if registry.knows(policy):
-            registry.named(policy)  # its parameters too
-            return of_preferences
-    raise unknown("policy", policy, policies())
 
 
 def _verdict(
@@ -265,7 +264,7 @@ def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicyS
     for event in preferences_of(current, how.aspect, how.sources):
         pairs.setdefault(event.topic, []).append(event)
     if not pairs:
-        raise DataError(f"{policy} goes by preferences, and there are none")
+        raise DataError(f"{policy} uses preferences, and the log has none")
     grades: Grades = {}
     strengths = {}
     for topic, events in sorted(pairs.items()):
@@ -285,18 +284,11 @@ def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicyS
 
 def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
     """The number of pairs that people order differently."""
-    by_pair: dict[tuple[str, str, str], set[float]] = {}
-    for topic, events in pairs.items():
-        for event in events:
-            one, other = sorted((event.document, event.other))
-            sign = 1.0 if event.document == one else -1.0
-            by_pair.setdefault((topic, one, other), set()).add(sign * (event.grade or 0.0))
+    by_pair: dict[tuple[str, ...], set[float]] = {}
+    for event in chain.from_iterable(pairs.values()):
+        sign = 1.0 if event.document < event.other else -1.0
+        by_pair.setdefault(event.subject, set()).add(sign * (event.grade or 0.0))
     return sum(len(each) > 1 for each in by_pair.values())
-
-
-def _left_out(labels: Iterable[GradedLabel], how: PolicySettings) -> dict[str, int]:
-    sources = Counter(each.source for each in labels if each.source not in how.sources)
-    return {f"they are a {source}'s (--sources names who counts)": count for source, count in sources.items()}
 
 
 def _nested(grades: Mapping[Subject, Any]) -> Grades:

@@ -5,6 +5,7 @@ A plan never changes after the round was opened.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -136,9 +137,7 @@ class RoundPlan(Answer):
         >>> plan.documents, plan.labels, plan.hours
         (2, 3, 0.05)
         """
-        topics: dict[str, int] = {}
-        for each in items:
-            topics[each.topic] = topics.get(each.topic, 0) + 1
+        topics = dict(Counter(each.topic for each in items))
         labels = sum(each.overlap for each in items)
         return cls(strategy, topics, labels, sum(each.overlap > 1 for each in items), seconds, source, judged)
 
@@ -157,12 +156,12 @@ class RoundPlan(Answer):
         rows = [
             ["documents", f"{self.documents:,}"],
             ["topics", f"{len(self.topics):,}"],
-            ["documents a topic", f"{min(counts):,} to {max(counts):,}"],
+            ["documents per topic", f"{min(counts):,} to {max(counts):,}"],
             ["labels", f"{self.labels:,}"],
             ["labelled by several people", f"{self.twice:,}"],
             ["left out, labelled already", f"{self.judged:,}"],
             ["hours of one person", f"{self.hours:,.1f}"],
-            ["seconds a label", f"{self.seconds:g} ({self.source})"],
+            ["seconds per label", f"{self.seconds:g} ({self.source})"],
         ]
         yield Table(["the round", self.strategy], rows, left=1, title="What the round takes")
 
@@ -203,7 +202,7 @@ class Round:
     lists: Lists = field(default_factory=dict)  # for the strategy
     sample: str = ""  # how documents were drawn at random; empty if they were not
     unit: Annotated[str, OneOf((DOCUMENTS, TOPICS))] = (
-        DOCUMENTS  # what was drawn: single documents, or topics with all of theirs
+        DOCUMENTS  # what was drawn: documents, or topics with all of theirs
     )
     frame: dict[str, list[Id]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents
     passing: Share | None = None  # of a round that qualifies: the share of gold one must get right
@@ -214,7 +213,17 @@ class Round:
     @cached_property
     def rankings(self) -> Rankings:
         """The ranked lists in the form that pooling uses."""
-        return rankings_of(self.lists)
+        runs = sorted({run for lists in self.lists.values() for run in lists})
+        place = {run: i for i, run in enumerate(runs)}
+        candidates = {}
+        for topic, lists in self.lists.items():
+            documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
+            number = {document: i for i, document in enumerate(documents)}
+            rows = [(place[run], number[name], rank) for run, top in lists.items() for rank, name in enumerate(top, 1)]
+            run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
+            candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
+        depth = max((len(ranked) for lists in self.lists.values() for ranked in lists.values()), default=1)
+        return Rankings(runs, [depth] * len(runs), candidates)
 
     def refuse(self, assessor: str, grade: float | None = None) -> None:
         """Raise DataError for an assessor who is not asked, or a grade that is not on the scale."""
@@ -226,21 +235,6 @@ class Round:
         if self.scale and grade is not None and grade not in self.scale:
             grades = ", ".join(f"{each:g}" for each in self.scale)
             raise DataError(f"round {self.name!r} grades by {grades}; found {grade:g}")
-
-
-def rankings_of(tops: Lists) -> Rankings:
-    """Ranked lists in the form that pooling uses."""
-    runs = sorted({run for lists in tops.values() for run in lists})
-    place = {run: i for i, run in enumerate(runs)}
-    candidates = {}
-    for topic, lists in tops.items():
-        documents = list(dict.fromkeys(document for ranked in lists.values() for document in ranked))
-        number = {document: i for i, document in enumerate(documents)}
-        rows = [(place[run], number[name], rank) for run, top in lists.items() for rank, name in enumerate(top, 1)]
-        run, document, rank = np.asarray(sorted(rows), np.int32).reshape(-1, 3).T
-        candidates[topic] = Candidates(topic, runs, documents, run, document, rank, -rank.astype(np.float64))
-    depth = max((len(ranked) for lists in tops.values() for ranked in lists.values()), default=1)
-    return Rankings(runs, [depth] * len(runs), candidates)
 
 
 class Lease(NamedTuple):
@@ -281,9 +275,8 @@ def pick_round(connection: Connection, rows: Sequence[Any], name: str = "") -> t
 
 def all_rounds(connection: Connection) -> list[tuple[Round, str]]:
     """Every round and its state, the oldest first."""
-    rows = connection.execute(select(rounds.c.name, rounds.c.state, rounds.c.created)).all()
-    ordered = sorted(rows, key=lambda row: (row.created, row.name))
-    return [(_plan(connection, row.name, row.created), row.state) for row in ordered]
+    rows = sorted(connection.execute(KNOWN), key=lambda row: (row.created, row.name))
+    return [(_plan(connection, row.name, row.created), row.state) for row in rows]
 
 
 def _plan(connection: Connection, name: str, created: str) -> Round:

@@ -1,12 +1,12 @@
-"""The progress of rounds: each assessor's labels, leases, what is left, and answers to gold."""
+"""The progress of rounds: labels, leases, open assignments, and each assessor's answers to gold."""
 
 from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import case, func, select
+from sqlalchemy import and_, case, func, select
 
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.judging.assignments import GoldAnswer, answers_to_gold
@@ -17,7 +17,7 @@ from cranfield.store.tables import events, items, places, rounds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sqlalchemy.engine import Connection
+    from sqlalchemy.engine import Connection, Row
 
     from cranfield.judging.log import Log
 
@@ -119,59 +119,48 @@ def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
 
 def _status(connection: Connection, name: str, now: str) -> RoundStatus:
     plan, state = find_round(connection, name)
-    waits = case((places.c.until >= now, 1), else_=0).label("waits")
-    kinds = places.c.assessor, places.c.state, places.c.repeat, places.c.counted, waits
-    grouped = select(*kinds, func.count().label("n")).where(places.c.round == name).group_by(*kinds)
-    rows = [_AssignmentCount(*row) for row in connection.execute(grouped)]
+    leased = and_(places.c.state == "leased", places.c.until >= now)
+    kinds = (
+        places.c.assessor,
+        places.c.state,
+        places.c.repeat,
+        places.c.counted,
+        case((leased, 1), else_=0).label("out"),
+    )
+    rows = connection.execute(
+        select(*kinds, func.count().label("n")).where(places.c.round == name).group_by(*kinds)
+    ).all()
     by_role = select(items.c.role, func.count()).where(items.c.round == name).group_by(items.c.role)
     roles = {row[0]: row[1] for row in connection.execute(by_role)}
-    inside = [row for row in rows if row.counted]
-    total = sum(row.n for row in inside)
-    done = sum(row.n for row in inside if row.state == "done")
-    out = sum(row.n for row in inside if row.out)
+    total, done = _total(rows, counted=True), _total(rows, counted=True, state="done")
+    out = _total(rows, counted=True, out=True)
     gold = answers_to_gold(connection, name) if "gold" in roles else []
     names = sorted({row.assessor for row in rows if row.assessor} | set(plan.assessors))
     people = [_person(connection, name, who, rows, gold) for who in names]
-    extra = sum(row.n for row in rows if row.state == "extra")
     counts = roles.get("pool", 0), roles.get("gold", 0), total, done, out, total - done - out
-    return RoundStatus(name, state, *counts, extra, plan.strategy, people)
+    return RoundStatus(name, state, *counts, _total(rows, state="extra"), plan.strategy, people)
 
 
-class _AssignmentCount(NamedTuple):
-    """The number of an assessor's assignments in the same state."""
-
-    assessor: str | None
-    state: str
-    repeat: bool
-    counted: bool
-    waits: int  # whether the lease is not over
-    n: int
-
-    @property
-    def out(self) -> bool:
-        return self.state == "leased" and bool(self.waits)
+def _total(rows: Sequence[Row[Any]], **fields: Any) -> int:
+    """The number of assignments in the rows with these values."""
+    return sum(row.n for row in rows if all(getattr(row, name) == value for name, value in fields.items()))
 
 
 def _person(
-    connection: Connection, name: str, who: str, rows: list[_AssignmentCount], gold: list[GoldAnswer]
+    connection: Connection, name: str, who: str, rows: Sequence[Row[Any]], gold: list[GoldAnswer]
 ) -> AssessorStatus:
-    mine = [row for row in rows if row.assessor == who]
     answers = [answer for answer in gold if answer.assessor == who]
     here = events.c.assessor == who, events.c.round == name, events.c.kind.in_(("judgment", "cannot-judge"))
     latest = select(events.c.seconds, events.c.time).where(*here)
     labels = connection.execute(latest.order_by(events.c.seq.desc()).limit(LATEST)).all()
     seconds = [row.seconds for row in labels if row.seconds is not None]
-
-    def count(state: str, repeat: bool | None = None) -> int:
-        return sum(row.n for row in mine if row.state == state and repeat in (None, row.repeat))
-
     return AssessorStatus(
         who,
-        done=count("done", repeat=False) - len(answers),
-        out=sum(row.n for row in mine if row.out),
-        skipped=count("skipped"),
-        extra=count("extra"),
-        repeated=count("done", repeat=True),
+        done=_total(rows, assessor=who, state="done", repeat=False) - len(answers),
+        out=_total(rows, assessor=who, out=True),
+        skipped=_total(rows, assessor=who, state="skipped"),
+        extra=_total(rows, assessor=who, state="extra"),
+        repeated=_total(rows, assessor=who, state="done", repeat=True),
         gold=len(answers),
         gold_right=sum(answer.grade == answer.right for answer in answers),
         seconds=statistics.median(seconds) if seconds else None,

@@ -35,13 +35,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement, Select
 
-    from cranfield.judging.log import Log, Transaction
-
-
-def refuse_strategy(plan: Round) -> None:
-    """Raise DataError if a strategy is unknown, needs data that a round lacks, or finds no document."""
-    if Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
-        raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
 
 
 def next_document(connection: Connection, plan: Round, topic: str) -> RoundItem | None:
@@ -72,8 +67,8 @@ def _labels(connection: Connection, plan: Round) -> list[Judgment]:
     rows = [row for row in connection.execute(query) if row.topic in plan.lists]
     rows.sort(key=lambda row: (row.side == "adjudication", row.time, row.id))
     documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
-    known = [row for row in rows if row.document in documents[row.topic]]
-    return [Judgment(row.topic, row.document, row.grade, row.assessor, row.time) for row in known]
+    inside = [row for row in rows if row.document in documents[row.topic]]
+    return [Judgment(row.topic, row.document, row.grade, row.assessor, row.time) for row in inside]
 
 
 LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
@@ -185,10 +180,9 @@ class Leaseholder:
         chance = self._chance()
         if chance < self.plan.gold_share and (gold := self._gold()) is not None:
             return gold
-        if self.plan.gold_share <= chance < self.plan.gold_share + self.plan.repeat_share:
-            again = self._again()
-            if again is not None:
-                return again
+        repeats = self.plan.gold_share <= chance < self.plan.gold_share + self.plan.repeat_share
+        if repeats and (again := self._again()) is not None:
+            return again
         free = self._free(skip_locked=True)
         if free is None and self.plan.strategy:
             free = self._opened()
@@ -219,7 +213,7 @@ class Leaseholder:
         return int(hashlib.sha256(text).hexdigest()[:13], 16) / 16**13
 
     def _gold(self) -> Lease | None:
-        """Gold that this assessor has not seen, in an order of their own."""
+        """A lease of gold that this assessor has not seen; every assessor gets gold in another order."""
         mine = select(places.c.item).where(places.c.round == self.plan.name, places.c.assessor == self.assessor)
         query = select(items).where(items.c.round == self.plan.name, items.c.role == "gold", items.c.item.not_in(mine))
         rows = self.connection.execute(query).all()
@@ -305,13 +299,13 @@ class Leaseholder:
 
 
 def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
-    """Raise DataError for a plan that no log can open."""
+    """Raise DataError for a plan that no log can open, such as one whose strategy is unknown or finds no document."""
     if not plan.name.strip():
         raise DataError(f"expected a name for the round, found {plan.name!r}")
     if plan.passing is not None and not any(each.role == "gold" for each in items_of_round):
         raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
-    if plan.strategy:
-        refuse_strategy(plan)
+    if plan.strategy and Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
+        raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
 
 
 def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
@@ -338,7 +332,7 @@ def set_state(log: Log, name: str, state: str) -> None:
 
 
 def lease(log: Log, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
-    """Lease up to n documents to an assessor: those that they hold already, then new ones; or say why there are none.
+    """Lease up to n documents to an assessor: those that they hold already, then new ones. NoLease says why there are none.
 
     An adaptive round gives one at a time: the next depends on the answer.
     """
@@ -385,7 +379,7 @@ def answer(
 def answer_within(
     desk: Leaseholder, events: Sequence[Event], n: int, name: str, server_fields: Collection[str] = ()
 ) -> tuple[list[EventOutcome], list[Lease] | NoLease]:
-    """The same as `answer` within a transaction; `name` is the log's, `server_fields` are those of `submit`."""
+    """Do the work of `answer` within a transaction; `name` is the log's name, `server_fields` are those of `submit`."""
     outcomes = [_submitted(desk, event, name, server_fields) for event in events]
     try:
         desk.plan.refuse(desk.assessor)
@@ -395,7 +389,7 @@ def answer_within(
 
 
 def _submitted(desk: Leaseholder, event: Event, name: str, server_fields: Collection[str]) -> EventOutcome:
-    """Submit one event; an answer to an assignment that its assessor holds takes the short way."""
+    """Submit one event; an answer to an assignment that its assessor holds needs fewer statements."""
     fills = event.round == desk.plan.name and event.kind in ANSWERS and event.aspect == RELEVANCE
     place = desk.holds(event) if fills else None
     if place is not None and _refusal(desk, event, held=True) is None and desk.transaction.take(event, place):

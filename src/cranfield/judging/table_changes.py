@@ -22,10 +22,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from cranfield.base.errors import DataError
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
 from cranfield.judging.current_labels import LabelKey, key_of
-from cranfield.judging.event import DEFAULTS, Event
-from cranfield.judging.event_intake import new_events, refuse_unknown_withdrawals
+from cranfield.judging.event import DEFAULTS, AddedEvents, Event, new_events, refuse_unknown_withdrawals
 from cranfield.judging.llm import question_store
-from cranfield.judging.log import AddedEvents, Transaction
 from cranfield.judging.round_plan import Round, all_rounds, find_round
 from cranfield.store import Database, open_database, tables
 from cranfield.store.database import SERVERS_TIME
@@ -55,7 +53,6 @@ COMPLETE = f"""SELECT least(
 
 
 T = TypeVar("T")
-MANY = 500  # values in one statement
 CHANGES = APPLIED | question_store.APPLIED
 
 
@@ -67,8 +64,12 @@ def event_of(row: Mapping[Any, Any]) -> Event:
     return event
 
 
-class TableTransaction(Transaction):
-    """Records applied together; `done` holds those so far."""
+class Transaction:
+    """One consistent state of a log for reading (`Log.reading`), or one change of it, all or nothing (`Log.write`).
+
+    `connection` leads to the log's tables, in its database or in memory, and is only for queries in `judging`.
+    `concurrent` says whether others may change the log at the same time. `done` holds the records applied so far.
+    """
 
     def __init__(self, connection: Connection, database: Database, replaying: bool = False) -> None:
         self.connection = connection
@@ -80,11 +81,13 @@ class TableTransaction(Transaction):
 
     @property
     def now(self) -> str:
+        """The log's time when the transaction first asked for it."""
         if self._now is None:
             self._now = self.database.now(self.connection)
         return self._now
 
     def apply(self, record: dict[str, Any]) -> None:
+        """Apply a record: an event, a round, its items, a lease, a release, a state, a version, or a question to an LLM judge."""
         if "event" in record:
             self._take(record["event"], record["at"])
         else:
@@ -92,13 +95,15 @@ class TableTransaction(Transaction):
         self.done.append(record)
 
     def lease(self, records: list[dict[str, Any]]) -> None:
+        """Apply records of leases together."""
         if records:
             apply_leases(self.connection, records)
             self.done += records
 
     def take(self, event: Event, assignment: AssignmentKey) -> bool:
+        """Add the label for an assignment that its assessor holds; False if the log has an event of that id."""
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
-        if self.connection.execute(self._once(tables.events), values).first() is None:
+        if self.connection.execute(ONCE[self.database.dialect, "events"], values).first() is None:
             return False
         self._stand(event)
         fill(self.connection, assignment, event)
@@ -106,6 +111,7 @@ class TableTransaction(Transaction):
         return True
 
     def add(self, events: Sequence[Event], name: str) -> AddedEvents:
+        """Add the events that are new, all or none; `name` is the log's, for error messages."""
         self._with_others()
         log_events = self.events_by_id([event.id for event in events])
         new, repeated = new_events(events, log_events, name)
@@ -117,6 +123,7 @@ class TableTransaction(Transaction):
         return AddedEvents(len(new), repeated)
 
     def try_to_add(self, event: Event, name: str) -> None:
+        """Add an event; a DataError undoes this event alone, not the rest of the transaction."""
         before, own = len(self.done), self.connection.begin_nested()
         try:
             self.add([event], name)
@@ -127,20 +134,27 @@ class TableTransaction(Transaction):
         own.commit()
 
     def place(self) -> int:
+        """The place of the last event."""
         return self.connection.execute(select(func.max(tables.events.c.seq))).scalar() or 0
 
     def events(self, up_to: int) -> list[Event]:
+        """The events up to a place in the log, in the order in which they were added."""
         query = select(tables.events).where(tables.events.c.seq <= up_to).order_by(tables.events.c.seq)
         return [event_of(row) for row in self.connection.execute(query).mappings()]
 
     def find_round(self, name: str = "") -> tuple[Round, str]:
+        """A round and its state; without a name the only one that is open."""
         return find_round(self.connection, name)
 
     def all_rounds(self) -> list[tuple[Round, str]]:
+        """Every round and its state, the oldest first."""
         return all_rounds(self.connection)
 
     def round_rows(self) -> Sequence[Row[Any]]:
-        """The rows; on a server the query also takes the lock of those who add events, and reads the server's time."""
+        """The row of every round (name, state, created), with `over`: the earliest end of its leases.
+
+        On a server the query also takes the lock of those who add events, and reads the server's time.
+        """
         rows = self.connection.execute(_listed(self.concurrent, self.database.tells_time)).all()
         if rows and self.database.tells_time and self._now is None:
             self._now = rows[0].now
@@ -155,18 +169,15 @@ class TableTransaction(Transaction):
             self._now = row[2]
 
     def alone(self) -> None:
+        """Wait until nobody else adds events: every event before the last place is then visible."""
         if self.concurrent:
             self.connection.exec_driver_sql(f"SELECT {ALONE}")
 
-    def _once(self, table: Table) -> Any:
-        """A statement that inserts a row unless its key exists; it returns a row only if it inserted."""
-        return ONCE[self.database.dialect, table.name]
-
     def events_by_id(self, ids: list[str]) -> dict[str, Event]:
+        """The events of these ids that the log holds."""
         answer = {}
-        for start in range(0, len(ids), MANY):
-            query = select(tables.events).where(tables.events.c.id.in_(ids[start : start + MANY]))
-            for row in self.connection.execute(query).mappings():
+        for here in tables.one_of(tables.events.c.id, ids):
+            for row in self.connection.execute(select(tables.events).where(here)).mappings():
                 answer[row["id"]] = event_of(row)
         return answer
 
@@ -195,7 +206,7 @@ class TableTransaction(Transaction):
         values = {**key._asdict(), "event": event.id, "time": event.time}
         before = None
         while before is None:  # again where what stood was taken back between two looks
-            if self.connection.execute(self._once(tables.standing), values).first() is not None:
+            if self.connection.execute(ONCE[self.database.dialect, "standing"], values).first() is not None:
                 return
             where = _at(key)
             before = self.connection.execute(
@@ -246,7 +257,7 @@ class RecordTables:
         self._applied = 0  # records that the tables hold
 
     @contextmanager
-    def transaction(self, records: list[T], replay: Callable[[Transaction, T], None]) -> Iterator[TableTransaction]:
+    def transaction(self, records: list[T], replay: Callable[[Transaction, T], None]) -> Iterator[Transaction]:
         """A transaction on tables that hold these records; an error undoes it.
 
         `replay` applies one earlier record. Records that the log adds to the list during the transaction belong to the
@@ -257,11 +268,11 @@ class RecordTables:
         before = self._applied
         try:
             with self._database.in_words(), self._database.engine.begin() as connection:
-                earlier = TableTransaction(connection, self._database, replaying=True)
+                earlier = Transaction(connection, self._database, replaying=True)
                 for record in records[before:]:
                     replay(earlier, record)
                 self._applied = len(records)
-                yield TableTransaction(connection, self._database)
+                yield Transaction(connection, self._database)
                 self._applied = len(records)
         except BaseException:
             self._applied = before
@@ -274,8 +285,8 @@ class RecordTables:
         self._database, self._applied = None, 0
 
 
-def _once(insert: Any, table: Table) -> Any:
-    key = {"events": ["id"], "standing": list(LabelKey._fields)}[table.name]
+def _once(insert: Any, table: Table, *key: str) -> Any:
+    """A statement that inserts a row unless its key exists; it returns a row only if it inserted."""
     return insert(table).on_conflict_do_nothing(index_elements=key).returning(literal_column("1"))
 
 
@@ -289,11 +300,11 @@ def _new_event() -> Any:
 
 
 ONCE = {
-    (dialect, table.name): _once(insert, table)
-    for dialect, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-    for table in (tables.events, tables.standing)
+    ("sqlite", "events"): _new_event(),
+    ("sqlite", "standing"): _once(sqlite.insert, tables.standing, *LabelKey._fields),
+    ("postgresql", "events"): _once(postgresql.insert, tables.events, "id"),
+    ("postgresql", "standing"): _once(postgresql.insert, tables.standing, *LabelKey._fields),
 }
-ONCE["sqlite", "events"] = _new_event()
 OVER = (
     select(func.min(tables.places.c.until))
     .where(

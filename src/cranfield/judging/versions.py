@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from cranfield.base.run import Run
     from cranfield.evaluation.scores import Scores
     from cranfield.judging.event import Event
-    from cranfield.judging.log import Log, Transaction
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
 
 
 SHOWN = 10
@@ -63,7 +64,7 @@ class VerdictChange:
 
 @dataclass(frozen=True, repr=False)
 class VersionChanges(Answer):
-    """Grades that were added, removed and changed, and, with runs, scores and verdicts that changed."""
+    """The grades that differ between two versions; with runs also their scores, and the verdicts that differ."""
 
     a: str
     b: str
@@ -234,7 +235,7 @@ def freeze(
         place = transaction.place()
         decided = decide(current_events(transaction.events(place)), policy, how, gold_of(transaction))
         if not len(decided):
-            raise DataError(f"{log.name}: there is nothing to freeze, no label stands")
+            raise DataError(f"{log.name}: there is nothing to freeze: the log has no current label")
         query = select(items.c.round).where(items.c.role == "gold").distinct()
         rounds = sorted(transaction.connection.execute(query).scalars())
         for each in rounds:

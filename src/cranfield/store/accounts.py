@@ -19,14 +19,15 @@ from sqlalchemy import ColumnElement, Row, Select, Table, bindparam, delete, fun
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
-from cranfield.store import Database, tables
 from cranfield.store.roles import ROLES
-from cranfield.store.tables import Exact
+from cranfield.store.tables import Exact, accounts, invitations, link_keys, sessions, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sqlalchemy.engine import Connection
+
+    from cranfield.store import Database
 
 
 LIFETIME = timedelta(days=30)  # maximum age of a session
@@ -98,14 +99,14 @@ class Accounts:
 
     def all(self) -> list[Account]:
         """All accounts, by name."""
-        query = select(tables.accounts).order_by(tables.accounts.c.key)
+        query = select(accounts).order_by(accounts.c.key)
         with self.database.reading() as connection:
             return [_account(row) for row in connection.execute(query)]
 
     def find(self, name: str) -> Account | None:
-        """The account of a name, in any case; None if there is none."""
+        """The account of a name, whatever its case; None if it does not exist."""
         with self.database.reading() as connection:
-            row = connection.execute(select(tables.accounts).where(tables.accounts.c.key == key_of(name))).first()
+            row = connection.execute(select(accounts).where(accounts.c.key == key_of(name))).first()
         return None if row is None else _account(row)
 
     def create(self, name: str, role: str, password_hash: str | None) -> Account:
@@ -118,11 +119,11 @@ class Accounts:
         self._refuse_taken(connection, name)
         created = self.database.now(connection)
         row = {"key": key_of(name), "name": name, "role": role, "active": True, "settings": "{}", "created": created}
-        connection.execute(insert(tables.accounts), row | {"password": password_hash})
+        connection.execute(insert(accounts), row | {"password": password_hash})
         return Account(name, role, created=created)
 
     def _refuse_taken(self, connection: Connection, name: str) -> None:
-        query = select(tables.accounts.c.name).where(tables.accounts.c.key == key_of(name))
+        query = select(accounts.c.name).where(accounts.c.key == key_of(name))
         owner = connection.execute(query).scalar()
         if owner is not None:
             raise DataError(f"the name {owner!r} is taken; choose another")
@@ -146,13 +147,12 @@ class Accounts:
             if not active:
                 self._end_all(connection, name)
                 self._close_resets(connection, name)
-                connection.execute(delete(tables.tokens).where(tables.tokens.c.account == key_of(name)))
+                connection.execute(delete(tokens).where(tokens.c.account == key_of(name)))
 
         self.database.write(work)
 
     def _keep_a_lead(self, connection: Connection, name: str, stays: bool) -> None:
         """Refuse a change that leaves no active lead; the rows are locked, so that two leads cannot remove each other."""
-        accounts = tables.accounts
         lead = select(accounts.c.key).where(accounts.c.role == "lead", accounts.c.active).order_by(accounts.c.key)
         leads = connection.execute(lead.with_for_update()).scalars().all()
         if not stays and leads == [key_of(name)]:
@@ -169,19 +169,17 @@ class Accounts:
 
     def rehash(self, name: str, old: str, new: str) -> None:
         """Store a new hash of the same password, unless the password has changed meanwhile."""
-        accounts = tables.accounts
         same = (accounts.c.key == key_of(name)) & (accounts.c.password == old)
         self.database.write(lambda connection: connection.execute(update(accounts).where(same).values(password=new)))
 
     def password_hash(self, name: str) -> str | None:
         """The hash of an account's password; None without password or account, or if the account is switched off."""
-        accounts = tables.accounts
         query = select(accounts.c.password).where(accounts.c.key == key_of(name), accounts.c.active)
         with self.database.reading() as connection:
             return connection.execute(query).scalar()
 
     def settings(self, name: str) -> Mapping[str, Any]:
-        """What a person has configured, such as theme and keys; empty by default."""
+        """The settings of a person, such as theme and keys; empty by default."""
         account = self.find(name)
         if account is None:
             raise _unknown(name)
@@ -195,7 +193,7 @@ class Accounts:
         self.database.write(lambda connection: self._change(connection, name, settings=text))
 
     def _change(self, connection: Connection, name: str, **values: Any) -> None:
-        changed = update(tables.accounts).where(tables.accounts.c.key == key_of(name)).values(**values)
+        changed = update(accounts).where(accounts.c.key == key_of(name)).values(**values)
         if not connection.execute(changed).rowcount:
             raise _unknown(name)
 
@@ -209,37 +207,37 @@ class Accounts:
             if checked not in (None, self._locked(connection, name).password):
                 raise DataError(f"the password of {name} was changed meanwhile; sign in again")
             now = self.database.now(connection)
-            over = or_(tables.sessions.c.until <= now, tables.sessions.c.seen <= _later(now, -IDLE))
-            connection.execute(delete(tables.sessions).where(over))
+            over = or_(sessions.c.until <= now, sessions.c.seen <= _later(now, -IDLE))
+            connection.execute(delete(sessions).where(over))
             new = {"hash": hash_of(secret), "account": key_of(name), "local": local, "created": now, "seen": now}
-            connection.execute(insert(tables.sessions), new | {"until": _later(now, lifetime)})
+            connection.execute(insert(sessions), new | {"until": _later(now, lifetime)})
 
         self.database.write(work)
         return secret
 
     def who(self, secret: str, *, local: bool | None = None) -> Account | None:
         """The account of a session; None if it has ended. `local` requires or excludes sessions from this machine's link."""
-        row = self._holder(tables.sessions, secret, local)
-        if row is None or row.seen <= _later(row.now, -IDLE):
-            return None
-        self._note(tables.sessions, secret, row)
-        return _account(row)
+        return self._holder(sessions, secret, local)
 
-    def _holder(self, table: Table, secret: str, local: bool | None = None) -> Row[Any] | None:
-        """The row of the account of a session or token, with the times of the last use and now."""
+    def _holder(self, table: Table, secret: str, local: bool | None = None) -> Account | None:
+        """The account of a session or token, whose use is noted; None if the secret is not valid."""
         query = self._queries.get((table.name, local))
         if query is None:  # built once, because every request needs it
             query = self._queries[table.name, local] = self._query(table, local)
         now = {} if self.database.tells_time else {"now": self.database.own_time()}
-        return self.database.first(query, {"secret": hash_of(secret)} | now)
+        row = self.database.first(query, {"secret": hash_of(secret)} | now)
+        if row is None or (table is sessions and row.seen <= _later(row.now, -IDLE)):
+            return None
+        self._note(table, secret, row)
+        return _account(row)
 
     def _query(self, table: Table, local: bool | None) -> Select[Any]:
         tells = self.database.tells_time
         now: ColumnElement[str] = self.database.moment() if tells else bindparam("now", type_=Exact())
-        query = select(tables.accounts, table.c.seen, now.label("now"))
-        holders = query.join(table, tables.accounts.c.key == table.c.account)
+        query = select(accounts, table.c.seen, now.label("now"))
+        holders = query.join(table, accounts.c.key == table.c.account)
         valid = or_(table.c.until.is_(None), table.c.until > now)
-        mine = holders.where(table.c.hash == bindparam("secret"), tables.accounts.c.active, valid)
+        mine = holders.where(table.c.hash == bindparam("secret"), accounts.c.active, valid)
         return mine if local is None else mine.where(table.c.local == local)
 
     def _note(self, table: Table, secret: str, row: Row[Any]) -> None:
@@ -254,7 +252,7 @@ class Accounts:
 
     def end(self, secret: str) -> None:
         """End a session."""
-        ended = delete(tables.sessions).where(tables.sessions.c.hash == hash_of(secret))
+        ended = delete(sessions).where(sessions.c.hash == hash_of(secret))
         self.database.write(lambda connection: connection.execute(ended))
 
     def end_all(self, name: str) -> None:
@@ -262,7 +260,7 @@ class Accounts:
         self.database.write(lambda connection: self._end_all(connection, name))
 
     def _end_all(self, connection: Connection, name: str) -> None:
-        connection.execute(delete(tables.sessions).where(tables.sessions.c.account == key_of(name)))
+        connection.execute(delete(sessions).where(sessions.c.account == key_of(name)))
 
     def invite(self, role: str, by: str, name: str = "", days: float = 7) -> str:
         """Create an invitation and return its secret; without `name` the invited person chooses one."""
@@ -275,7 +273,7 @@ class Accounts:
             until = _later(now, _days(days))
             return {"role": role, "name": named, "inviter": by, "created": now, "until": until, "reset": False}
 
-        return self._hand_out(tables.invitations, values)
+        return self._hand_out(invitations, values)
 
     def reset(self, name: str, by: str, days: float = 7) -> str:
         """Create an invitation to choose a new password, in place of earlier ones, and return its secret."""
@@ -286,11 +284,10 @@ class Accounts:
             until = _later(now, _days(days))
             return {"role": row.role, "name": row.name, "inviter": by, "created": now, "until": until, "reset": True}
 
-        return self._hand_out(tables.invitations, values)
+        return self._hand_out(invitations, values)
 
     def _locked(self, connection: Connection, name: str) -> Row[Any]:
         """The row of an active account, locked until the transaction ends."""
-        accounts = tables.accounts
         query = select(accounts).where(accounts.c.key == key_of(name), accounts.c.active)
         row = connection.execute(query.with_for_update()).first()
         if row is None:
@@ -298,24 +295,21 @@ class Accounts:
         return row
 
     def _close_resets(self, connection: Connection, name: str) -> None:
-        invitations = tables.invitations
-        own = select(tables.accounts.c.name).where(tables.accounts.c.key == key_of(name)).scalar_subquery()
+        own = select(accounts.c.name).where(accounts.c.key == key_of(name)).scalar_subquery()
         connection.execute(delete(invitations).where(invitations.c.reset, invitations.c.name == own))
 
     def invitation(self, secret: str) -> Invitation | None:
         """The invitation of a secret; None if it was used or revoked, or has expired."""
         with self.database.reading() as connection:
-            row = connection.execute(self._open_invitations().where(tables.invitations.c.hash == hash_of(secret)))
+            row = connection.execute(self._open_invitations().where(invitations.c.hash == hash_of(secret)))
             return next((_invitation(each) for each in row), None)
 
     def _open_invitations(self) -> Any:
-        invitations = tables.invitations
         return select(invitations).where(invitations.c.until > self.database.moment()).order_by(invitations.c.id)
 
     def accept(self, secret: str, name: str, password_hash: str) -> Account:
         """Use an invitation and return its account. The invitation stays open if the name is refused."""
         account_name = _named(name)
-        invitations = tables.invitations
 
         def work(connection: Connection) -> Account:
             now = self.database.now(connection)
@@ -340,20 +334,19 @@ class Accounts:
 
     def revoke_invitation(self, id: int) -> None:
         """Delete an open invitation, so that its link no longer works."""
-        gone = delete(tables.invitations).where(tables.invitations.c.id == id)
+        gone = delete(invitations).where(invitations.c.id == id)
         self.database.write(lambda connection: connection.execute(gone))
 
     def new_key(self, minutes: float = 10) -> str:
         """Create a one-time key for a link on this machine."""
-        return self._hand_out(tables.link_keys, lambda _, now: {"until": _later(now, timedelta(minutes=minutes))})
+        return self._hand_out(link_keys, lambda _, now: {"until": _later(now, timedelta(minutes=minutes))})
 
     def use_key(self, secret: str) -> bool:
         """Use a one-time key; False if it is not valid."""
-        keys = tables.link_keys
 
         def work(connection: Connection) -> bool:
-            fits = (keys.c.hash == hash_of(secret)) & (keys.c.until > self.database.now(connection))
-            return bool(connection.execute(delete(keys).where(fits)).rowcount)
+            fits = (link_keys.c.hash == hash_of(secret)) & (link_keys.c.until > self.database.now(connection))
+            return bool(connection.execute(delete(link_keys).where(fits)).rowcount)
 
         return self.database.write(work)
 
@@ -365,26 +358,21 @@ class Accounts:
 
         def values(connection: Connection, now: str) -> dict[str, Any]:
             self._locked(connection, name)
-            own = tables.tokens.c.account == key_of(name)
-            held = connection.execute(select(func.count()).select_from(tables.tokens).where(own)).scalar_one()
+            own = tokens.c.account == key_of(name)
+            held = connection.execute(select(func.count()).select_from(tokens).where(own)).scalar_one()
             if held >= MOST_TOKENS:
                 raise DataError(f"{name} has {held} tokens; revoke one first")
             until = None if days is None else _later(now, _days(days))
             return {"account": key_of(name), "label": label, "created": now, "until": until}
 
-        return self._hand_out(tables.tokens, values, "cranfield_")
+        return self._hand_out(tokens, values, "cranfield_")
 
     def by_token(self, secret: str) -> Account | None:
         """The account of a token; None if it is not valid."""
-        row = self._holder(tables.tokens, secret)
-        if row is None:
-            return None
-        self._note(tables.tokens, secret, row)
-        return _account(row)
+        return self._holder(tokens, secret)
 
     def tokens(self, name: str) -> list[Token]:
         """The valid tokens of an account."""
-        tokens = tables.tokens
         valid = or_(tokens.c.until.is_(None), tokens.c.until > self.database.moment())
         query = select(tokens).where(tokens.c.account == key_of(name), valid).order_by(tokens.c.id)
         with self.database.reading() as connection:
@@ -393,8 +381,8 @@ class Accounts:
 
     def revoke_token(self, name: str, id: int) -> None:
         """Delete a token, so that programs can no longer use it."""
-        own = (tables.tokens.c.account == key_of(name)) & (tables.tokens.c.id == id)
-        self.database.write(lambda connection: connection.execute(delete(tables.tokens).where(own)))
+        own = (tokens.c.account == key_of(name)) & (tokens.c.id == id)
+        self.database.write(lambda connection: connection.execute(delete(tokens).where(own)))
 
     def _hand_out(self, table: Table, values: Callable[[Connection, str], dict[str, Any]], prefix: str = "") -> str:
         """Store the hash of a new secret with some values, delete expired rows, and return the secret."""

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Task = tuple[Callable[[Connection], Any], Future[Any]]
 
 
-Outcome = TypeVar("Outcome")
+T = TypeVar("T")
 
 TOGETHER = 256
 
@@ -49,9 +49,9 @@ class GroupCommitWriter:
         self.thread = threading.Thread(target=self._loop, name="cranfield-writer", daemon=True)
         self.thread.start()
 
-    def put(self, work: Callable[[Connection], Outcome]) -> Future[Outcome]:
+    def put(self, work: Callable[[Connection], T]) -> Future[T]:
         """Queue work for a transaction; the future has its result after the commit. Not allowed after `close`."""
-        future: Future[Outcome] = Future()
+        future: Future[T] = Future()
         self.queue.put((work, future))
         return future
 
@@ -62,15 +62,13 @@ class GroupCommitWriter:
 
     def _loop(self) -> None:
         while (first := self.queue.get()) is not None:
-            batch, ending = [first], False
-            while len(batch) < TOGETHER and not self.queue.empty():
-                task = self.queue.get()
-                if task is None:
-                    ending = True
-                    break
-                batch.append(task)
+            batch = [first]
+            task: Task | None = first
+            while task is not None and len(batch) < TOGETHER and not self.queue.empty():
+                if (task := self.queue.get()) is not None:
+                    batch.append(task)
             self._commit(batch)
-            if ending:
+            if task is None:
                 return
 
     def _commit(self, batch: list[Task]) -> None:
@@ -105,8 +103,6 @@ class GroupCommitWriter:
             else:
                 future.set_exception(problem)
 
-
-T = TypeVar("T")
 
 KEPT = 20  # pool size: more than a server has threads, because connections beyond it are opened and closed every time
 BUSY = 30.0  # seconds to wait for another transaction
@@ -300,9 +296,7 @@ class Database:
 
     def now(self, connection: Connection) -> str:
         """The time of the database's clock, as events write times."""
-        if self._clock is not None:
-            return self._clock()
-        if self.dialect == "postgresql":
+        if self.tells_time:
             return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
         return self.own_time()
 
@@ -390,7 +384,7 @@ def _make_private(path: str) -> None:
 
 
 def _read_only(path: str) -> URL | None:
-    """The options for a read-only file, beside which SQLite cannot create files; None if the file is writable."""
+    """The URL to read a file if the file or its folder is read-only; None if SQLite can write there."""
     from urllib.parse import quote
 
     from sqlalchemy.engine import URL
@@ -430,11 +424,8 @@ def _refuse_strange_tables(path: str, name: str) -> None:
     from urllib.parse import quote
 
     try:
-        connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY)
-        try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=BUSY)) as connection:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        finally:
-            connection.close()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DataError(f"{name}: {in_words(str(error))}") from None
     if tables and ("cranfield_schema",) not in tables:

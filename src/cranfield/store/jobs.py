@@ -1,4 +1,4 @@
-"""The table of jobs: which process works on which question of a workspace, and how far it is."""
+"""The table of jobs: which process works on which question of a workspace, and its progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def find_job(database: Database, id: str) -> Any:
-    """The row of a job; None if there is none."""
+    """The row of a job; None if it does not exist."""
     with database.reading() as connection:
         return connection.execute(select(jobs).where(jobs.c.id == id)).first()
 

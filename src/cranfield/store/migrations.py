@@ -1,4 +1,4 @@
-"""The migrations of work.db: numbered lists of statements, in which {text} and the like stand for column types.
+"""The migrations of work.db: numbered lists of statements. Names in braces, such as {text}, stand for column types.
 
 A migration that has been released is never changed; a change is the next migration.
 """

@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Boolean, Column, Double, Integer, MetaData, Table, Text, func, type_coerce
+from sqlalchemy import Boolean, Column, ColumnElement, Double, Integer, MetaData, Table, Text, func, type_coerce
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from sqlalchemy.engine import Dialect
 
 
+MANY = 500  # values in one statement
 ODD = re.compile("[\\\\\x00\ud800-\udfff]")
 ESCAPED = re.compile(r"\\(\\|u[0-9a-f]{4})")
 WHOLE = re.compile(r"(?:[^\\]|\\\\|\\u[0-9a-f]{4})*")
@@ -51,8 +54,15 @@ def length_of(column: Any) -> Any:
     return func.length(pairs) - 5 * (func.length(pairs) - func.length(func.replace(pairs, "\\", "")))
 
 
+def one_of(column: Column[str], values: Iterable[str]) -> Iterator[ColumnElement[bool]]:
+    """Conditions that together say that a column holds one of these values, at most `MANY` values in each."""
+    every = list(values)
+    for start in range(0, len(every), MANY):
+        yield column.in_(every[start : start + MANY])
+
+
 class Exact(TypeDecorator[str]):
-    """The column type."""
+    """The column type of arbitrary text, which is stored with escapes."""
 
     impl = Text
     cache_ok = True

@@ -16,7 +16,7 @@ from cranfield.base.collection import Qrels, without_duplicates
 from cranfield.base.conventions import Conventions, conventions
 from cranfield.base.errors import ConventionError, CranfieldError
 from cranfield.base.findings import CODES, SEVERITIES, SHOWN, Code, Finding, Severity
-from cranfield.base.kernels import RowTable, Strings, encode
+from cranfield.base.kernels import encode
 from cranfield.base.notifications import say, tell_used
 from cranfield.base.results import Answer, Layout, Lines
 from cranfield.base.run import Run
@@ -113,20 +113,9 @@ def judgments(qrels: Any, files: list[CheckedFile]) -> Qrels | None:
         judged = [file for file in judged if file.where == os.fspath(qrels)][-1:]
     if len(judged) != 1:
         return None
-    again, _ = judged[0].repeats()
-    return Qrels(_without(judged[0].rows, again), judged[0].where)
-
-
-def _without(rows: RowTable, again: Array) -> RowTable:
-    """The rows without some of them."""
-    if not len(again):
-        return rows
-    others = np.setdiff1d(np.arange(len(rows.topic)), again)
-    nothing = np.zeros(0, np.int32)
-    documents = rows.documents.take(others)
-    return RowTable(
-        rows.topics, rows.topic[others], documents, rows.value[others], Strings.of([]), nothing, np.zeros(0, np.int64)
-    )
+    rows, (again, _) = judged[0].rows, judged[0].repeats()
+    first = np.setdiff1d(np.arange(len(rows.topic)), again)
+    return Qrels(rows.take(first) if len(again) else rows, judged[0].where)
 
 
 def look_through(file: CheckedFile, qrels: Qrels) -> Iterator[Finding]:
@@ -144,11 +133,10 @@ def look_through(file: CheckedFile, qrels: Qrels) -> Iterator[Finding]:
     missing = [topic for topic in qrels.topics if topic not in common]
     others = [topic for topic in answered if topic not in common]
     hint = would_match(others, missing)
-    for code, names, all_names in (("topics-missing", missing, qrels.topics), ("topics-not-judged", others, answered)):
+    for code, names, every in (("topics-missing", missing, qrels.topics), ("topics-not-judged", others, answered)):
         if names:
-            yield Finding.of(
-                code, file.where, f"{counted(len(names), 'topic')} of {len(all_names):,}{hint}", names=names
-            )
+            what = f"{counted(len(names), 'topic')} of {len(every):,}{hint}"
+            yield Finding.of(code, file.where, what, names=names)
     hits = evaluator.hits(run)
     yield from _look_for_unjudged(file, qrels, hits)
     yield from () if met.ids_apart else little_judged(run, hits, evaluator.topic_mask)
@@ -285,13 +273,12 @@ def check(
     for file, findings in runs:
         findings += look_at_depth(file, deepest)
         findings += look_through(file, judged) if judged is not None else ()
-    everything = [(file, [_milder(each) for each in findings] if lenient else findings) for file, findings in examined]
-    return Findings(finding for _, findings in everything for finding in by_severity(findings))
-
-
-def _milder(finding: Finding) -> Finding:
-    """The finding; with `lenient`, one about malformed lines becomes a warning."""
-    return replace(finding, severity="warning") if finding.code in MALFORMED else finding
+    milder = MALFORMED if lenient else ()
+    everything = [
+        [replace(each, severity="warning") if each.code in milder else each for each in findings]
+        for _, findings in examined
+    ]
+    return Findings(finding for findings in everything for finding in by_severity(findings))
 
 
 def examine(
@@ -313,9 +300,8 @@ def examine(
     file = CheckedFile(where, memoryview(buffer)[3:] if marked else buffer)
     findings: list[Finding] = []
     if problem:
-        findings.append(
-            file.finding("truncated", f"{problem}; {counted(len(buffer), 'byte')} of text could be unpacked")
-        )
+        size = counted(len(buffer), "byte")
+        findings.append(file.finding("truncated", f"{problem}; {size} of text could be unpacked"))
     if marked:
         findings.append(file.finding("byte-order-mark", "", at=[(0, "")]))
     findings += _look_at(file, kind, reading)

@@ -28,8 +28,18 @@ from cranfield.base.errors import DataError
 from cranfield.base.findings import Finding
 from cranfield.base.text_layout import counted
 from cranfield.collections.check import Findings, by_severity
-from cranfield.formats import collection_folder
 from cranfield.formats.catalogue import CATALOGUE
+from cranfield.formats.collection_folder import (
+    BUNDLED,
+    DOCUMENTS,
+    META,
+    QRELS,
+    TOPICS,
+    file_in,
+    hash_of,
+    read_collection,
+    read_documents,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,11 +52,11 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 WORD = re.compile(r"[^\W_]+")
-TOPICS = 400  # judged topics that are looked at, at the most
-TEXTS = 2000  # topics whose texts are all compared; of more, only those that are looked at
-PER_TOPIC = 30  # documents of a topic, at the most
+MOST_TOPICS = 400  # most judged topics to look at
+TEXTS = 2000  # with more topics, only the texts of the topics in the sample are compared
+PER_TOPIC = 30  # most documents per topic
 K1, B = 1.2, 0.75
-TOO_COMMON = 0.25  # a word in more documents than this says nothing
+TOO_COMMON = 0.25  # words in a larger share of the documents are ignored
 
 
 def words(text: str) -> list[str]:
@@ -88,8 +98,8 @@ def _judged(collection: Collection, rng: np.random.Generator) -> dict[str, dict[
     """Documents of each judged topic; the same number of each grade where there are too many."""
     judged = collection.qrels.to_dict()
     names = list(judged)
-    if len(names) > TOPICS:
-        names = [names[i] for i in sorted(rng.choice(len(names), TOPICS, replace=False).tolist())]
+    if len(names) > MOST_TOPICS:
+        names = [names[i] for i in sorted(rng.choice(len(names), MOST_TOPICS, replace=False).tolist())]
     answer = {}
     for name in names:
         rows = list(judged[name].items())
@@ -206,24 +216,24 @@ class Closeness:
         return {way: {n: i for n, i in held.items() if 0 <= i < len(listed)} for way, held in answer.items()}
 
 
-FEW, BETTER = 50, 200  # topics, as the lectures have it
-SPARSE, DENSE = 5, 50  # judgments a topic
-ABREAST = 0.1  # own text among so many of the closest: as it should be
-SHIFTED = 0.4  # fewer topics abreast than this: the judgments belong to other texts
-FITS_BETTER = 0.3  # another numbering has to win by so much
+FEW, BETTER = 50, 200  # numbers of topics that the lectures recommend
+SPARSE, DENSE = 5, 50  # judgments per topic
+ABREAST = 0.1  # a topic is sound if its own text is among this share of the closest texts
+SHIFTED = 0.4  # with a smaller share of sound topics, the judgments belong to other texts
+FITS_BETTER = 0.3  # another numbering is reported if it fits better by this share
 REVERSED, SURE = -0.1, -3.0  # mean concordance, and how many standard errors below 0
 OUTLYING = 3.5  # robust standard deviations: Iglewicz & Hoaglin (1993)
-ENOUGH = 100  # documents, to say of a word that none has it
+ENOUGH = 100  # documents; with fewer, it means little that no document has a word
 
 
 def check_collection(collection: Collection | str, progress: Progress = None) -> Findings:
     """Report the problems of a collection, the most severe first."""
-    opened = collection_folder.read_collection(collection) if isinstance(collection, str) else collection
+    opened = read_collection(collection) if isinstance(collection, str) else collection
     return Findings(by_severity(_Examined(_readable(opened)).findings(progress)))
 
 
 def _readable(collection: Collection) -> Collection:
-    """The collection itself; without judgments where these cannot be read, so that the rest is looked at all the same."""
+    """The collection; without judgments if these cannot be read, so that the rest is still checked."""
     try:
         _ = collection.qrels
     except DataError:
@@ -240,7 +250,7 @@ class _Examined:
     def __init__(self, collection: Collection) -> None:
         self.collection = collection
         self.folder = collection.path or collection.name
-        self.label = collection.name if self.folder.startswith(collection_folder.BUNDLED) else self.folder
+        self.label = collection.name if self.folder.startswith(BUNDLED) else self.folder
         self.topics = collection.topics
         self.qrels = collection.qrels
         self.judged = set(self.qrels.documents.text())
@@ -253,9 +263,9 @@ class _Examined:
         yield from self._look_at_documents(documents)
         yield from self._look_at_files(documents.count)
         if not documents.count:
-            yield self._finding("no-documents", collection_folder.DOCUMENTS, counted(len(self.topics), "topic"), 1)
+            yield self._finding("no-documents", DOCUMENTS, counted(len(self.topics), "topic"), 1)
         if not self.topics:
-            yield self._finding("no-topics", collection_folder.TOPICS, counted(documents.count, "document"), 1)
+            yield self._finding("no-topics", TOPICS, counted(documents.count, "document"), 1)
         yield from self._look_at_topics()
         yield from self._look_at_lengths()
         yield from self._look_at_vocabulary(sample)
@@ -279,12 +289,10 @@ class _Examined:
 
     def _look_at_documents(self, documents: _Documents) -> Iterator[Finding]:
         among = sum(name in self.judged for name in documents.empty)
-        yield from self._of(
-            "documents-empty", collection_folder.DOCUMENTS, documents.empty, "document", f", {among} of them judged"
-        )
-        yield from self._of("ids-with-space", collection_folder.DOCUMENTS, documents.spaced, "document")
-        yield from self._of("documents-duplicate-id", collection_folder.DOCUMENTS, documents.same_id(), "pair")
-        yield from self._of("documents-duplicate-text", collection_folder.DOCUMENTS, documents.same_text(), "pair")
+        yield from self._of("documents-empty", DOCUMENTS, documents.empty, "document", f", {among} of them judged")
+        yield from self._of("ids-with-space", DOCUMENTS, documents.spaced, "document")
+        yield from self._of("documents-duplicate-id", DOCUMENTS, documents.same_id(), "pair")
+        yield from self._of("documents-duplicate-text", DOCUMENTS, documents.same_text(), "pair")
 
     # files against collection.toml
 
@@ -292,7 +300,7 @@ class _Examined:
         """Compare hashes and counts with collection.toml."""
         for name, expected in self.collection.meta.get("hashes", {}).items():
             path = os.path.join(self.folder, name)
-            now = collection_folder.hash_of(path) if os.path.exists(path) else "no such file"
+            now = hash_of(path) if os.path.exists(path) else "no such file"
             if now != expected:
                 yield self._finding("hash-changed", name, f"expected {expected[:19]}…, found {now[:19]}…", 1)
         counts = {**self._counts(n_documents), "relevant": int(self.relevant.sum())}
@@ -303,7 +311,7 @@ class _Examined:
             if recorded.get(what, count) != count
         ]
         if changed:
-            yield self._finding("count-changed", collection_folder.META, ", ".join(changed), len(changed))
+            yield self._finding("count-changed", META, ", ".join(changed), len(changed))
 
     def _counts(self, n_documents: int) -> dict[str, int]:
         return {"documents": n_documents, "topics": len(self.topics), "judgments": len(self.qrels)}
@@ -313,23 +321,19 @@ class _Examined:
     def _look_at_topics(self) -> Iterator[Finding]:
         """Empty and repeated topics, and topics without description."""
         texts = {topic.id: words(f"{topic.title} {topic.description}") for topic in self.topics}
-        yield from self._of(
-            "topics-empty", collection_folder.TOPICS, [name for name, text in texts.items() if not text], "topic"
-        )
-        yield from self._of(
-            "ids-with-space", collection_folder.TOPICS, [name for name in texts if len(name.split()) != 1], "topic"
-        )
+        yield from self._of("topics-empty", TOPICS, [name for name, text in texts.items() if not text], "topic")
+        yield from self._of("ids-with-space", TOPICS, [name for name in texts if len(name.split()) != 1], "topic")
         first: dict[str, str] = {}
         again = []
         for name, text in texts.items():
             key = " ".join(text)
             if text and first.setdefault(key, name) != name:
                 again.append(f"{first[key]} = {name}")
-        yield from self._of("topics-duplicate", collection_folder.TOPICS, again, "pair")
+        yield from self._of("topics-duplicate", TOPICS, again, "pair")
         bare = sum(not topic.description and not topic.narrative for topic in self.topics)
         if bare:
             detail = f"{bare:,} of {counted(len(self.topics), 'topic')}"
-            yield self._finding("topics-without-need", collection_folder.TOPICS, detail, bare)
+            yield self._finding("topics-without-need", TOPICS, detail, bare)
 
     def _look_at_lengths(self) -> Iterator[Finding]:
         titles = {topic.id: words(topic.title) for topic in self.topics}
@@ -343,9 +347,7 @@ class _Examined:
             for (name, text), score in zip(titles.items(), (lengths - middle) / spread, strict=True)
             if abs(score) > OUTLYING and text
         ]
-        yield from self._of(
-            "topics-outlying", collection_folder.TOPICS, far, "topic", f", where {np.expm1(middle):.0f} words are usual"
-        )
+        yield from self._of("topics-outlying", TOPICS, far, "topic", f", where {np.expm1(middle):.0f} words are usual")
 
     def _look_at_vocabulary(self, sample: WordSample) -> Iterator[Finding]:
         if sample.n_documents < ENOUGH:
@@ -356,7 +358,7 @@ class _Examined:
             for topic, text in zip(sample.topics, sample.texts, strict=True)
             if text and 2 * len(text.keys() & vocabulary) < len(text)
         ]
-        yield from self._of("topics-foreign", collection_folder.TOPICS, foreign, "topic")
+        yield from self._of("topics-foreign", TOPICS, foreign, "topic")
 
     # judgments
 
@@ -364,14 +366,14 @@ class _Examined:
         """Check the qrels file like any qrels file."""
         from cranfield.collections.check import check
 
-        path = collection_folder.file_in(self.folder, collection_folder.QRELS)
+        path = file_in(self.folder, QRELS)
         if os.path.exists(path) and os.path.getsize(path):
             label = os.path.join(self.label, os.path.basename(path))
             explained = {"grades-without-zero"} if self.collection.explains_grades else set()
             findings = [finding for finding in check(path, kind="qrels") if finding.code not in explained]
             yield from (replace(finding, file=label) for finding in findings)
         else:
-            yield self._finding("no-judgments", collection_folder.QRELS, counted(len(self.topics), "topic"), 1)
+            yield self._finding("no-judgments", QRELS, counted(len(self.topics), "topic"), 1)
 
     def _look_at_judgments(self, unknown: set[str]) -> Iterator[Finding]:
         """Check the judgments against topics and documents."""
@@ -379,47 +381,41 @@ class _Examined:
         judgments = Counter(self.qrels.topic.tolist())
         stray = {name: judgments[i] for i, name in enumerate(self.qrels.topics) if name not in ids}
         more = f" of {len(self.qrels.topics):,} with {counted(sum(stray.values()), 'judgment')}"
-        yield from self._of("judged-topics-unknown", collection_folder.QRELS, list(stray), "topic", more)
-        yield from self._of("judged-documents-unknown", collection_folder.QRELS, sorted(unknown), "document")
+        yield from self._of("judged-topics-unknown", QRELS, list(stray), "topic", more)
+        yield from self._of("judged-documents-unknown", QRELS, sorted(unknown), "document")
         judged = set(self.qrels.topics)
         unjudged = [topic.id for topic in self.topics if topic.id not in judged]
         if unjudged:
             detail = f"{len(unjudged):,} of {counted(len(self.topics), 'topic')}"
-            yield self._finding("topics-unjudged", collection_folder.TOPICS, detail, len(unjudged), unjudged)
+            yield self._finding("topics-unjudged", TOPICS, detail, len(unjudged), unjudged)
 
     def _look_at_density(self) -> Iterator[Finding]:
         """How densely and evenly topics are judged."""
         topics, judgments, share = len(self.qrels.topics), len(self.qrels), self.relevant.mean()
         per_topic = judgments / topics
         if topics < FEW:
-            yield self._finding("few-topics", collection_folder.TOPICS, f"{topics:,}", topics)
+            yield self._finding("few-topics", TOPICS, f"{topics:,}", topics)
         elif topics < BETTER and per_topic >= SPARSE:
             dense = "densely" if per_topic >= DENSE else "moderately"
             detail = f"{topics:,}, judged {dense} ({per_topic:.1f} judgments each)"
-            yield self._finding("not-many-topics", collection_folder.TOPICS, detail, topics)
+            yield self._finding("not-many-topics", TOPICS, detail, topics)
         if per_topic < SPARSE:
-            yield self._finding(
-                "judged-sparsely", collection_folder.QRELS, f"{per_topic:.1f} judgments a topic", judgments
-            )
+            yield self._finding("judged-sparsely", QRELS, f"{per_topic:.1f} judgments a topic", judgments)
         if share == 1 and len(set(self.qrels.grade.tolist())) > 1:  # the check of the file reports a single grade
-            yield self._finding(
-                "only-relevant-judged", collection_folder.QRELS, counted(judgments, "judgment"), judgments
-            )
+            yield self._finding("only-relevant-judged", QRELS, counted(judgments, "judgment"), judgments)
         elif judgments >= 100 and not 0.01 <= share <= 0.9:
-            yield self._finding(
-                "judged-imbalance", collection_folder.QRELS, f"{share:.1%} are relevant", int(self.relevant.sum())
-            )
+            yield self._finding("judged-imbalance", QRELS, f"{share:.1%} are relevant", int(self.relevant.sum()))
         counts = np.bincount(self.qrels.topic[self.relevant], minlength=topics)
         few = int(np.searchsorted(np.cumsum(np.sort(counts)[::-1]), counts.sum() / 2) + 1)
         if topics >= 10 and counts.sum() and few <= topics / 10:
             relevant = counted(int(counts.sum()), "relevant document")
             detail = f"half of {relevant} are those of {counted(few, 'topic')} of {topics:,}"
-            yield self._finding("relevant-imbalance", collection_folder.QRELS, detail, few)
+            yield self._finding("relevant-imbalance", QRELS, detail, few)
 
     def _look_at_names_of_grades(self) -> Iterator[Finding]:
         named = {grade for grade, each in self.collection.grades.items() if each.label or each.meaning}
         nameless = [f"{grade:g}" for grade in sorted(set(self.qrels.grade.tolist()) - named)]
-        yield from self._of("grades-without-name", collection_folder.META, nameless, "grade")
+        yield from self._of("grades-without-name", META, nameless, "grade")
 
     # words
 
@@ -446,12 +442,10 @@ class _Examined:
             )
             if wins:
                 detail += f"; read {best}, {fits:.0%} would be"
-            yield self._finding(
-                "judgments-shifted", collection_folder.QRELS, detail, sum(rank > ABREAST for rank in ranks.values())
-            )
+            yield self._finding("judgments-shifted", QRELS, detail, sum(rank > ABREAST for rank in ranks.values()))
         else:
             off = [name for name, rank in ranks.items() if rank > 0.5]
-            yield from self._of("topics-off-text", collection_folder.TOPICS, off, "topic", f" of {len(ranks):,}")
+            yield from self._of("topics-off-text", TOPICS, off, "topic", f" of {len(ranks):,}")
         yield from self._look_at_order(close, better if wins else column)
 
     def _look_at_order(self, close: Closeness, column: dict[str, int]) -> Iterator[Finding]:
@@ -463,7 +457,7 @@ class _Examined:
             closeness = ", ".join(f"grade {grade:g}: {value:+.2f}" for grade, value in close.by_grade(column).items())
             several = f"in {counted(len(agreement), 'topic')} with several grades"
             detail = f"{several}; closeness by grade, in standard deviations: {closeness}"
-            yield self._finding("grades-against-text", collection_folder.QRELS, detail, len(agreement))
+            yield self._finding("grades-against-text", QRELS, detail, len(agreement))
 
     # what is known elsewhere
 
@@ -474,9 +468,7 @@ class _Examined:
             return
         odd = list(_differences(entry, self._counts(n_documents)))
         if odd:
-            yield self._finding(
-                "catalogue-differs", collection_folder.META, f"{entry.title}: {'; '.join(odd)}", len(odd)
-            )
+            yield self._finding("catalogue-differs", META, f"{entry.title}: {'; '.join(odd)}", len(odd))
 
 
 class _Documents:
@@ -490,7 +482,7 @@ class _Documents:
         self.ids_judged: set[str] = set()
         self._ids, self._texts = array("q"), array("q")
         judged = set(collection.qrels.documents.text())
-        for document in collection_folder.read_documents(collection, progress):
+        for document in read_documents(collection, progress):
             self.count += 1
             if document.id in judged:
                 self.ids_judged.add(document.id)

@@ -151,7 +151,7 @@ class CheckedFile:
         return keys(self.rows.documents)
 
     def repeats(self, *columns: Array) -> tuple[Array, Array]:
-        """The rows whose topic and document (and further columns) came before, and the rows where they first came."""
+        """The rows that repeat the topic, document (and further columns) of an earlier row, and those earlier rows."""
         key = self.keys
         for column in (self.rows.topic, *columns):
             key = spread(key, column.astype(np.uint64))

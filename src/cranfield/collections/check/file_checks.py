@@ -135,7 +135,7 @@ def recognise(file: CheckedFile, kind: Kind | None, match: tuple[Format, Kinds] 
 
 
 def _read_columns(file: CheckedFile, kind: Kind | None) -> Iterator[Finding]:
-    """Columns: a run if more of the first lines have six columns than four, else qrels."""
+    """Read TREC columns: a run if more of the first lines have six columns than four, else qrels."""
     rows = (file.text(int(start)).split() for start in file.line_starts[:1000])
     widths = Counter(len(row) for row in rows if row and not row[0].startswith(b"#"))
     runs, qrels = (widths[TREC.layouts[each].fewest] for each in ("run", "qrels"))
@@ -527,7 +527,7 @@ def _look_at_ranks(file: CheckedFile, grouped: _Grouped, rank: Floats) -> Iterat
 def _look_at_sorted_ranks(
     file: CheckedFile, grouped: _Grouped, rank: Array, score: Array, row: Array
 ) -> Iterator[Finding]:
-    """Rows by topic and rank: gaps, ties, starts, and whether the scores agree."""
+    """Findings about the ranks of rows that are ordered by topic and rank: gaps, ties, starts, contradicting scores."""
     step = rank[1:] - rank[:-1]
     whole = not file.rows.skipped  # a line that could not be read leaves a gap that says nothing
     for code, wrong in (
@@ -566,7 +566,7 @@ def _look_at_scores(file: CheckedFile, grouped: _Grouped) -> Iterator[Finding]:
 
 
 def _look_for_ties(file: CheckedFile, grouped: _Grouped, score: Floats) -> Iterator[Finding]:
-    """Scores by topic, best first."""
+    """Findings about ties; `score` holds the scores by topic, best first."""
     equal = grouped.same & (score[1:] == score[:-1])
     if equal.any():
         tied = np.r_[equal, False] | np.r_[False, equal]

@@ -31,7 +31,7 @@ class AP(_Binary):
     Use it to compare rankings as a whole with binary judgments: lecture 000 calls it the standard measure, as it moves
     with the place of every relevant document. Not where grades differ (nDCG, GAP), where users look at the first page
     only (P@k, RR), or where many documents are unjudged. Dividing by the documents found instead of all relevant ones
-    is the common mistake that the lecture warns of. Its geometric mean, gmean(AP), moves with the hard topics.
+    is the common mistake that the lecture warns of. Its geometric mean, gmean(AP), depends most on hard topics.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4, "c": 3}}
@@ -125,7 +125,7 @@ class IPrec(_Interpolated):
     of documents differently, which `level` repeats.
 
     Use it to draw curves that can be averaged over topics, as lecture 002 explains: raw precision jumps up and down,
-    the interpolated one never rises. Not as a single figure, and not to claim a precision that the list has at that
+    the interpolated one never rises. Do not use it as a single figure, nor as the precision that the list has at that
     rank.
 
     >>> from cranfield import evaluate
@@ -146,7 +146,7 @@ class IPrec(_Interpolated):
 class ElevenPoint(_Interpolated):
     """Eleven-point average precision: interpolated precision averaged over recall 0, 0.1, … 1.
 
-    Use it to compare with papers of the time before AP; not in new work, where AP says the same without interpolation.
+    Use it to compare with papers from before AP was common; not in new work, where AP says the same without interpolation.
     Lecture 002 gives the standard recall levels.
 
     >>> from cranfield import evaluate

@@ -71,7 +71,7 @@ class Compat(Measure):
     run's own order, those not returned last. `normalize` divides by the overlap of the ideal ranking with itself,
     which is below 1 where it is shorter than the ranks compared. The ranks compared are those of the longer of both
     lists, as in ir_measures; with @k they are 1 to k, also where both lists have ended, as in the authors' own program
-    (`Compat@1000`). The two differ most where lists are short: past their end the overlap stays what it was.
+    (`Compat@1000`). The two differ most for short lists: past their end the overlap does not change.
 
     Use it where judgments are an order rather than amounts (preferences, crowds, many grades), because it asks for no
     gain; not where only the relevant documents matter and all grades are alike: AP or RBP are simpler then.

@@ -32,10 +32,11 @@ class Cells(NamedTuple):
     fn: Floats
     tn: Floats
 
-    @property
-    def all(self) -> Floats:
-        """The number of all documents."""
-        return self.tp + self.fp + self.fn + self.tn
+    def total(self, names: str) -> Floats:
+        """The sum of the cells in a part of a formula: "FP + TN", or "N" for all four."""
+        parts = names.strip("()").lower().split(" + ")
+        cells = self if parts == ["n"] else [getattr(self, name) for name in parts]
+        return np.asarray(np.sum(cells, axis=0), np.float64)
 
 
 def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Cells:
@@ -54,19 +55,22 @@ def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Ce
     return Cells(found + more, noise + more, missed + more, rest + more)
 
 
-class _Rate(Ratio):
-    """A rate from the table: the sum of some cells over the sum of others."""
+class _Share(Ratio):
+    """A rate from the table. Its formula names the cells that are added up above and below the line."""
 
     family = "set"
     reference = LECTURE
-    k = Depth()
-
-    @abstractmethod
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        """Numerator and denominator, one value per topic each."""
 
     def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        return self.rate(cells(hits, self.rel, self.k))
+        table = cells(hits, self.rel, self.values.get("k"))
+        above, below = map(table.total, self.formula.split(" / "))
+        return above, below
+
+
+class _Rate(_Share):
+    """A rate that may be cut at rank k."""
+
+    k = Depth()
 
 
 class _SuccessRate(_Rate):
@@ -100,11 +104,8 @@ class SetAccuracy(_SuccessRate):
 
     formula = "(TP + TN) / N"
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.tp + table.tn, table.all
 
-
-class Prevalence(Ratio):
+class Prevalence(_Share):
     """Prevalence, or generality: the share of the collection that is relevant. It says nothing about the run.
 
     Use it to see how hard a topic is: it is the precision of returning everything, the "naive" system of the lecture
@@ -115,21 +116,15 @@ class Prevalence(Ratio):
     0.2
     """
 
-    family = "set"
     formula = "(TP + FN) / N"
-    reference = LECTURE
     peers = {"lectures": ("Generality",)}
     at = None
     needs = ("size",)
     empty_is_zero = False
 
-    def parts(self, hits: Hits) -> tuple[Floats, Floats]:
-        table = cells(hits, self.rel)
-        return table.tp + table.fn, table.all
-
 
 class FallOut(_ErrorRate):
-    """Fall-out, or false positive rate: the share of the documents that are not relevant that was returned.
+    """Fall-out, or false positive rate: the share of the non-relevant documents that the run returned.
 
     Lower is better. Use it with recall, as the two axes of a ROC curve, and at k to compare noise; not alone, as
     returning nothing scores best, and not to compare collections: it shrinks as they grow. In the lecture's confusion
@@ -145,9 +140,6 @@ class FallOut(_ErrorRate):
     formula = "FP / (FP + TN)"
     peers = {"lectures": ("FPR",), "torchmetrics": ("RetrievalFallOut",)}
     needs = ("size",)
-
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fp, table.fp + table.tn
 
 
 class Specificity(_SuccessRate):
@@ -165,12 +157,9 @@ class Specificity(_SuccessRate):
     formula = "TN / (FP + TN)"
     peers = {"lectures": ("TNR", "Selectivity")}
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.tn, table.fp + table.tn
-
 
 class MissRate(_ErrorRate):
-    """Miss rate, or false negative rate: the share of the relevant documents that was not returned; 1 − recall.
+    """Miss rate, or false negative rate: the share of the relevant documents that the run did not return; 1 − recall.
 
     Lower is better. Use it where one missed document is the failure (patents, systematic reviews, discovery); not
     alone, as returning everything scores best. It is FNR in the lecture's confusion matrix (004).
@@ -183,9 +172,6 @@ class MissRate(_ErrorRate):
     formula = "FN / (TP + FN)"
     peers = {"lectures": ("FNR",)}
     empty_is_zero = False
-
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fn, table.tp + table.fn
 
 
 class NPV(_SuccessRate):
@@ -202,9 +188,6 @@ class NPV(_SuccessRate):
 
     formula = "TN / (TN + FN)"
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.tn, table.tn + table.fn
-
 
 class FDR(_ErrorRate):
     """False discovery rate: the share of the returned documents that are not relevant; 1 − precision. Empty list: 0.
@@ -218,9 +201,6 @@ class FDR(_ErrorRate):
     """
 
     formula = "FP / (TP + FP)"
-
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fp, table.tp + table.fp
 
 
 class FOR(_ErrorRate):
@@ -240,12 +220,9 @@ class FOR(_ErrorRate):
     needs = ("size",)
     empty_is_zero = False
 
-    def rate(self, table: Cells) -> tuple[Floats, Floats]:
-        return table.fn, table.tn + table.fn
-
 
 class _Likelihood(Binary):
-    """Ratios of two rates: undefined for topics without noise, unless the cells are smoothed."""
+    """Ratios of two rates: undefined if the second rate is 0, unless the cells are smoothed."""
 
     family = "set"
     reference = LECTURE
@@ -288,8 +265,8 @@ class LRplus(_Likelihood):
 class LRminus(_Likelihood):
     """Negative likelihood ratio: how many times likelier a relevant document is to be left out than another one.
 
-    Lower is better; below 1 being left out speaks against relevance. Use it with LRplus; not over a large collection
-    alone, where specificity is near 1 and it is the miss rate. From the lecture's confusion matrix (004).
+    Lower is better; below 1, left-out documents are less likely to be relevant than others. Use it with LRplus. Over a
+    large collection it says no more than the miss rate, because specificity is near 1. From the lecture's confusion matrix (004).
 
     >>> from cranfield import Extras, evaluate
     >>> run = {"q": {"a": 3, "c": 2}}
@@ -300,7 +277,7 @@ class LRminus(_Likelihood):
     formula = "miss rate / specificity = (FN / (TP + FN)) / (TN / (FP + TN))"
     peers = {"lectures": ("LR-",)}
     lower_is_better = True
-    undefined = "all that is irrelevant was returned"
+    undefined = "all irrelevant documents were returned"
 
     def odds(self, table: Cells) -> tuple[Floats, Floats]:
         return ratio(table.fn, table.tp + table.fn), ratio(table.tn, table.fp + table.tn)

@@ -100,7 +100,7 @@ class NumRelRet(_Count, Binary):
 class NumNonrelRet(_Count, Binary):
     """The number of documents returned that were judged and found not relevant.
 
-    Use it to see how much judged rubbish a run returns; not without the number returned beside it.
+    Use it to see how many documents judged not relevant a run returns; not without the number of documents returned.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 0}}, {"q": {"a": 3, "b": 2, "c": 1}}, "NumNonrelRet").mean()

@@ -222,7 +222,8 @@ class Measure(Parametrised, ABC):
         for name in LAST:
             if name in cls.parameters:
                 cls.parameters[name] = cls.parameters.pop(name)
-        cls.rewrites = {key: pair for base in reversed(cls.__mro__) for key, pair in _own_rewrites(base)}
+        own = (vars(base).get("rewrites", {}) for base in reversed(cls.__mro__))
+        cls.rewrites = {key: pair for rewrites in own for key, pair in rewrites.items()}
         if "name" not in vars(cls):
             cls.name = cls.__name__
         # _RankWalk: what the measures of a family share
@@ -363,12 +364,6 @@ class Measure(Parametrised, ABC):
 
     def __hash__(self) -> int:
         return hash((type(self), self.aggregate, tuple(self.values.items())))
-
-
-def _own_rewrites(base: type) -> Iterable[tuple[str, tuple[str, str]]]:
-    """The rewrites that a class declares itself, without those of its bases."""
-    own: Mapping[str, tuple[str, str]] = vars(base).get("rewrites", {})
-    return own.items()
 
 
 def _uncut(formula: str) -> str:
@@ -689,7 +684,7 @@ def _aliases(preset: str) -> tuple[dict[str, list[Meaning]], list[Template]]:
 
 @functools.cache
 def _compiled(preset: str, changes: int) -> tuple[dict[str, list[Meaning]], list[Template]]:
-    """The same, compiled again whenever a measure is added. Names that only this preset reads come first."""
+    """Other programs' names, compiled again whenever a measure is added. Names that only this preset reads come first."""
     names: dict[str, list[Meaning]] = {}
     templates: list[Template] = []
     for owned in (True, False):
@@ -755,9 +750,9 @@ def measure_or_label(name: str, lower_is_better: bool | None = None) -> Measure:
     >>> measure_or_label("nDCG@10"), measure_or_label("clicks"), measure_or_label("seconds", True).lower_is_better
     (measure('nDCG@10'), measure('clicks'), True)
     """
-    if lower_is_better is None:
-        try:
-            return measure(name)
-        except MeasureError:
-            return External(name)
-    return External(name, lower_is_better)
+    if lower_is_better is not None:
+        return External(name, lower_is_better)
+    try:
+        return measure(name)
+    except MeasureError:
+        return External(name)

@@ -21,13 +21,10 @@ from cranfield.evaluation.hits import TieGroups, ratio
 from cranfield.evaluation.measures.definition import Binary, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.evaluation.hits import Hits, Judgments
 
     Longs = npt.NDArray[np.int64]
-    Discount = Callable[[npt.ArrayLike], Floats]
 
 CLARKE_2008 = "Clarke, Kolla, Cormack et al. (2008), Novelty and diversity in information retrieval evaluation, SIGIR"
 CHAPELLE = "Chapelle, Metzler, Zhang & Grinspan (2009), Expected reciprocal rank for graded relevance, CIKM"
@@ -279,7 +276,7 @@ class alpha_DCG(_PerFullList, _Logarithmic):
     """α-DCG: discounted gain where each further document on a subtopic is worth 1 − alpha of the one before it.
 
     The sum is divided by that of an imaginary list whose every document answers all subtopics, so that topics can be
-    averaged; ndeval divides so too (all but @1, by mistake). Use it to compare runs on the same topics when documents
+    averaged. ndeval does the same (except @1, by mistake). Use it to compare runs on the same topics when documents
     of several meanings are wanted (the diversity task: complete coverage, no redundancy, lecture 002); not to say how
     good a run could still become, as no real list may reach 1: that is alpha_nDCG.
 
@@ -319,7 +316,7 @@ class ERR_IA(_PerFullList, _Reciprocal):
     """Intent-aware expected reciprocal rank: ERR for each subtopic, averaged over them, as a share of what is possible.
 
     A user stops at a document on their subtopic with probability alpha. As in ndeval the sum is divided by that of an
-    imaginary list whose every document answers all subtopics, so it depends on k and can sink with it. Use it when a
+    imaginary list whose every document answers all subtopics, so it depends on k and can fall as k grows. Use it when a
     user wants one good answer to one meaning of the query; not when all sides are wanted by the same user (StRecall,
     alpha_nDCG).
 
@@ -356,8 +353,8 @@ class NRBP(_Patient):
     """Novelty- and rank-biased precision: α-DCG's gain under the patience of rank-biased precision.
 
     A user looks for one subtopic, goes on to the next rank with probability beta, and each further answer to the same
-    subtopic is worth 1 − alpha of the one before. Divided by the most that a list could score, all subtopics in every
-    document. Use it to model ambiguous queries with users of known patience; not for deep lists: at the usual beta of
+    subtopic is worth 1 − alpha of the one before. The sum is divided by that of a list whose every document answers all
+    subtopics. Use it to model ambiguous queries with users of known patience; not for deep lists: at the usual beta of
     one half the tenth rank weighs 0.2 % of the first.
 
     >>> from cranfield import evaluate

@@ -103,7 +103,7 @@ class _Exposure(Measure):
 
 
 class _GroupExposure(_Exposure):
-    """The same for groups of documents."""
+    """Measures of the exposure of groups of documents."""
 
     needs = ("groups",)
 
@@ -159,7 +159,7 @@ class EE_R(_Exposure):
 
 
 class EE_L(_Exposure):
-    """Expected exposure loss: the squared distance between the exposure that documents get and that they deserve.
+    """Expected exposure loss: the squared distance between the exposure that documents get and the one they deserve.
 
     Lower is better, and 0 is equal exposure for equal grades. A fixed list cannot reach 0 when two documents share a
     grade. Judged documents of grade 0 deserve what the relevant ones leave, unjudged ones nothing. Use it to ask
@@ -263,7 +263,7 @@ class GroupEE_R(_GroupExposure):
 
 
 class GroupEE_L(_GroupExposure):
-    """Group exposure loss: the squared distance between the exposure that groups get and that they deserve.
+    """Group exposure loss: the squared distance between the exposure that groups get and the one they deserve.
 
     Lower is better; 0 when every group gets what its relevant documents deserve, however these are ordered inside
     the group. Use it to ask whether groups of authors or sources are treated alike at equal relevance; not with a
@@ -290,7 +290,7 @@ class AWRF(Measure):
     tracks; `dcg` 1 / log2(r + 1); `geometric` p^(r − 1). A document in several groups is split among them; one without
     a known group takes up its rank and is left out. The target is the mix among the topic's `relevant` documents or
     `uniform` over all groups. `js` is the Jensen-Shannon divergence in nats as those tracks compute it, so that the
-    worst score is 1 − ln 2 = 0.307; in bits (`js2`) and by half the absolute differences (`absolute`) it is 0. Use it
+    worst score is 1 − ln 2 = 0.307. With `js2` (in bits) and `absolute` (half the absolute differences) it is 0. Use it
     for fairness to groups whatever the relevance, next to a measure of relevance (the tracks multiply it by nDCG); not
     alone, for irrelevant documents can be shown fairly too.
 
@@ -405,12 +405,12 @@ class _SecondAspect(Measure):
 
 
 class uRBP(_SecondAspect):
-    """Understandability-biased RBP: rank-biased precision where a relevant document counts as far as it is understood.
+    """Understandability-biased RBP: rank-biased precision where a relevant document counts by how understandable it is.
 
     A second file of judgments grades the other aspect (understandability, trust, quality …); a grade of `max` is worth
-    1, `worth=graded` takes grade / max, `worth=binary` nothing below max. A document without such a grade is worth 0.
-    Use it when a relevant document that its reader cannot use should not count (003: quality, credibility and effort
-    beyond relevance); not when the second aspect was judged for few documents only.
+    1. `worth=graded` takes grade / max; with `worth=binary` lower grades are worth 0. A document without such a grade is worth 0.
+    Use it when a relevant document that its reader cannot use should not count (lecture 003: quality, credibility and
+    effort beyond relevance); not when the second aspect was judged for few documents only.
 
     >>> from cranfield import Extras, evaluate
     >>> extras = Extras(aspect={"q": {"a": 1, "b": 0.5}})
@@ -433,10 +433,10 @@ class uRBP(_SecondAspect):
 
 
 class uBpref(_SecondAspect, Binary):
-    """Understandability-biased bpref: binary preference where a relevant document counts as far as it is understood.
+    """Understandability-biased bpref: binary preference where a relevant document counts by how understandable it is.
 
     The second aspect is read as for uRBP. Judged nonrelevant documents count against those below them whether or not
-    their second aspect was judged (trectools passes over those that were not). Use it like Bpref where judgments are
+    their second aspect was judged (trectools ignores those without such a judgment). Use it like Bpref where judgments are
     incomplete; not when the second aspect was judged for few documents only.
 
     >>> from cranfield import Extras, evaluate

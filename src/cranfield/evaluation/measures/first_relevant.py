@@ -130,9 +130,9 @@ class ERR(_Cascade):
     """Expected reciprocal rank: the user stops at a document with a probability that grows with its grade.
 
     `max` is the highest grade of the scale, not of the topic; a document of that grade stops nearly every user. A
-    judgment above it is refused: the scale would be wrong, and so would every score. Where nobody gave `max` and no
-    judgment reaches it, a note says which scale is assumed. `stop=linear` is NTCIREVAL's
-    R = grade / (max + 1); `unjudged=half` takes an unjudged document for one of half the highest grade, as RRE does.
+    judgment above it is an error: the scale would be wrong, and so would every score. If `max` was not set and no
+    judgment reaches its default, a note names the scale that is assumed. `stop=linear` is NTCIREVAL's
+    R = grade / (max + 1); `unjudged=half` treats an unjudged document as one of half the highest grade, as RRE does.
 
     Use it where grades matter and a very good document ends the search, as in web search; not where users collect
     several documents, which it hardly rewards. Lecture 002 gives the formula.

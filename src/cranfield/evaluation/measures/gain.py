@@ -137,8 +137,8 @@ def normalised_gain(hits: Hits, gain: Floats, best: Hits, worth: Floats) -> Floa
 class CG(_Gained):
     """Cumulated gain: the total gain of the returned documents; their order does not matter.
 
-    Use it for how much a user has gained who reads k documents to the end (lecture 001); not to compare rankings, for it
-    does not see which came first, nor to average over topics with more and with less to find.
+    Use it to say how much a user gains who reads k documents to the end (lecture 001). Do not use it to compare rankings,
+    because it ignores their order, nor to average over topics with different numbers of relevant documents.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 3, "b": 2}}, "CG@10").mean()
@@ -205,10 +205,10 @@ class nDCG(_Discounted):
     The best ranking is made from all judged documents. It is cut at k (`ideal=cut`), left whole (`ideal=all`), or cut at
     the number of documents returned if that is smaller (`ideal=hits`, Elasticsearch's way). A negative grade gains
     nothing, or with `gain=signed` and `gain=signed-exp2` costs something, in the ideal ranking as well. With `lowest=2` a
-    grade of 1 gains nothing either, as in ranx's `ndcg-l2`; `rel` has no part in it.
-    NTCIREVAL prints this as MSnDCG; what it prints as nDCG is `discount=jk`. Use it for graded judgments and the top of
+    grade of 1 gains nothing either, as in ranx's `ndcg-l2`; `rel` has no effect.
+    NTCIREVAL prints this measure as MSnDCG; its own nDCG is `discount=jk`. Use it for graded judgments and the top of
     the list: at 10 it is the usual choice for web search (lecture 003), and every topic counts alike (lecture 001). Not
-    where judgments are so few that the ideal ranking is unknown, nor across tools without a look at gain and ideal.
+    where judgments are so few that the ideal ranking is unknown. Before you compare tools, compare their gain and ideal.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "nDCG@10").mean(), 4)
@@ -285,7 +285,7 @@ class IdealDCG(_Discounted):
 class nDCGrel(_Gained):
     """nDCG averaged over the relevant documents: nDCG at the rank of each, and at the list's end for those not found.
 
-    nDCG rises and falls with the cut-off, at other cut-offs for every topic; this asks where it matters. Use it where
+    nDCG depends on the cut-off. This measure takes the ranks of the topic's own relevant documents as cut-offs. Use it where
     topics have very different numbers of relevant documents; not for the first page alone, nor beside published nDCG.
 
     >>> from cranfield import evaluate
@@ -307,9 +307,9 @@ class Rndcg(_Gained):
     """nDCG averaged over the ends of the gain levels: what R-precision is to precision, for graded judgments.
 
     With 5 documents of grade 2 and 10 of grade 1 it is the mean of nDCG@5, nDCG@15 and, if more than 15 documents were
-    returned, nDCG of the whole list. trec_eval leaves that last one out where exactly one document more was returned, 16
-    here: its loop has gone past that document by the time it looks whether any is left. `cranfield trec_eval` does so
-    too, and `end=trec_eval`, which the presets of trec_eval set. Use it where no one cut-off suits all topics; not where
+    returned, nDCG of the whole list. trec_eval omits the last one if exactly one more document was returned (16 here),
+    because its loop has passed that document before it looks for the end. `cranfield trec_eval` repeats this, and so does
+    `end=trec_eval`, which the presets of trec_eval set. Use it where no one cut-off suits all topics; not where
     users read a fixed number of results.
 
     >>> from cranfield import evaluate
@@ -357,7 +357,7 @@ class G(_Gained):
 class binG(Binary):
     """Binary normalised gain: each relevant document counts less the more nonrelevant ones stand above it.
 
-    Use it to repeat trec_eval's output, or for a user who is put off by what is useless rather than by depth; not as a
+    Use it to repeat trec_eval's output, or for a user whom useless documents put off more than depth does; not as a
     headline, for it was an experiment that few have taken up.
 
     >>> from cranfield import evaluate

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.evaluation.hits import Hits
 
+POOLING = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
 EPSILON = 1e-5  # Yilmaz & Aslam's smoothing, as in trec_eval
 
 
@@ -28,7 +29,7 @@ class _Coverage(Measure):
 class Bpref(Binary):
     """Binary preference: how seldom a judged nonrelevant document stands above a relevant one.
 
-    Unjudged documents are passed over, so it changes little when judgments are incomplete.
+    Unjudged documents are ignored, so it changes little when judgments are incomplete.
 
     Use it where judgments are thin and a new system returns documents nobody looked at; not where judgments are
     complete, since it ignores how far down the documents stand.
@@ -47,21 +48,22 @@ class Bpref(Binary):
     normalised = True
 
     def score(self, hits: Hits) -> Floats:
-        found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
-        relevant = hits.n_relevant(self.rel)
+        found, most = hits.relevant(self.rel), hits.n_relevant(self.rel)
+        return self._share(hits, np.minimum(found.above(hits.nonrelevant(self.rel)), most[found.topic]))
+
+    def _share(self, hits: Hits, above: Floats | Ints) -> Floats:
+        """The score, from the number of nonrelevant documents above each relevant one, at most R."""
+        found, relevant = hits.relevant(self.rel), hits.n_relevant(self.rel)
         bound = np.minimum(hits.judgments.nonrelevant(self.rel), relevant)[found.topic]
-        above = np.minimum(found.above(wrong), relevant[found.topic])
         return ratio(found.sum(1 - ratio(above, bound)), relevant)
 
     def expected(self, hits: Hits) -> Floats:
         """The mean over the orders of ties: none to all nonrelevant documents of the tie stand above, equally likely."""
         found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
-        relevant = hits.n_relevant(self.rel)
-        bound = np.minimum(hits.judgments.nonrelevant(self.rel), relevant)[found.topic]
         before = found.above(wrong, found.tied_from)
-        tied, most = found.above(wrong, found.tied_to + 1) - before, relevant[found.topic]
+        tied, most = found.above(wrong, found.tied_to + 1) - before, hits.n_relevant(self.rel)[found.topic]
         above = (_sum_of_least(before + tied + 1, most) - _sum_of_least(before, most)) / (tied + 1.0)
-        return ratio(found.sum(1 - ratio(above, bound)), relevant)
+        return self._share(hits, above)
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """How many judged nonrelevant documents stand above each relevant one."""
@@ -81,7 +83,7 @@ def _sum_of_least(end: Ints, most: Ints) -> Floats:
 
 
 class infAP(Binary):
-    """Inferred average precision: AP estimated from a random sample of the pool. Negative grades are pooled, not judged.
+    """Inferred average precision: AP estimated from a random sample of the pool. A negative grade: pooled, but not judged.
 
     Use it where a random part of the pool was judged and the rest is marked as pooled; not on ordinary qrels, where it
     equals AP or guesses.
@@ -131,7 +133,7 @@ class Judged(_Coverage):
     """
 
     formula = "judged documents at ranks 1…k / documents at ranks 1…k"
-    reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
+    reference = POOLING
     divide = Choice("returned", "what the number of judged documents is divided by", "k")
     rewrites = {"divide=k": ("/ documents at ranks 1…k", "/ k")}
     k = Depth()
@@ -154,7 +156,7 @@ class Unjudged(_Coverage):
     """
 
     formula = "unjudged documents at ranks 1…k / k"
-    reference = "Buckley, Dimmick, Soboroff & Voorhees (2007), Bias and the limits of pooling"
+    reference = POOLING
     peers = {"trec_eval": ("unj_{k}",)}
     k = Whole(..., "how many ranks are looked at")
 
@@ -169,8 +171,9 @@ class Hole(_Coverage):
     Unjudged asks whether a document was judged for this topic, Hole whether anybody ever looked at it: a document
     judged for another topic is not a hole. It divides by k even where fewer documents were returned, as BEIR does.
 
-    Use it to see whether a new kind of system brings documents that the pool never knew, and its score is a lower bound
-    (000 warns that calling unjudged documents nonrelevant is safe only with a large pool); not as a measure of quality.
+    Use it to see whether a new kind of system returns documents that the pool never had; its scores are then lower
+    bounds (lecture 000: only with a large pool is it safe to call unjudged documents nonrelevant). It does not measure
+    quality.
 
     >>> from cranfield import evaluate
     >>> qrels = {"q1": {"a": 1}, "q2": {"b": 1}}

@@ -132,9 +132,9 @@ class Pmeasure(_Blended):
 class Pplus(_Blended):
     """P+: the blended ratio averaged over the relevant documents down to the best one found.
 
-    Users stop at each of these alike, where those of P-measure all walk on to the best. Use it for one very good
-    document when the road there matters; not for topics where everything relevant is wanted (Q, AP). The best is the
-    best *returned*.
+    Users are equally likely to stop at each of these documents, while P-measure's users all go on to the best one. Use it
+    for users who want one very good document, if the documents on the way count too; not for topics
+    where everything relevant is wanted (Q, AP). The best is the best *returned*.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "Pplus").mean()  # (2/4 + 6/6) / 2

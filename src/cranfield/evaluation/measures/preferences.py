@@ -387,8 +387,8 @@ class PrefBalanced(_Fulfilled):
     """PrefGroups with as many nonrelevant documents in each group as there are relevant ones: the first of them by rank.
 
     Where there are too few, documents that were not returned stand in for the missing ones. trec_eval's
-    prefs_avgjg_Rnonrel also pairs every nonrelevant document with those kept, which its own description does not
-    want, and its `_ret` changes when the same preferences are written as several subgroups; the command `cranfield
+    prefs_avgjg_Rnonrel also pairs every nonrelevant document with those kept, contrary to its own description, and its
+    `_ret` changes when the same preferences are written as several subgroups; the command `cranfield
     trec_eval` repeats that, this measure does not.
 
     Use it when groups hold hundreds of nonrelevant documents that are easy to beat; not to compare with trec_eval's

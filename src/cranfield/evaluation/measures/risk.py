@@ -42,8 +42,8 @@ class URisk(_Risk):
     utility. alpha = 0 is the plain difference of means; the web tracks of 2013 and 2014 used alpha = 5.
 
     Use it to choose between changes to a system whose users would notice a loss more than a gain; not to compare
-    systems that share no baseline, because every value depends on it, nor as evidence without a test: 003 reminds that
-    many comparisons turn out significant by chance.
+    systems that share no baseline, because every value depends on it, nor as evidence without a test: lecture 003
+    shows that many comparisons turn out significant by chance.
 
     >>> from cranfield import evaluate
     >>> qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
@@ -73,7 +73,7 @@ class TRisk(URisk):
     with alpha = 0 it is the statistic of the paired t-test. A topic's value is the one of URisk; the summary needs two
     topics that differ, and is undefined otherwise.
 
-    Use it to ask whether a loss on single topics could be luck; not with few topics (003 asks for fifty or more), and
+    Use it to ask whether a loss on single topics could be luck; not with few topics (lecture 003 asks for fifty or more), and
     not on differences that are far from normal.
 
     >>> from cranfield import evaluate

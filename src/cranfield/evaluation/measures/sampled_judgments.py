@@ -29,14 +29,10 @@ def sampled(judgments: Judgments) -> tuple[Floats, Ints]:
     """
 
     def work() -> tuple[Floats, Ints]:
-        probabilities, names, topics = (
-            judgments.extras.probabilities or {},
-            judgments.qrels.documents,
-            judgments.qrels.topics,
-        )
+        probabilities, qrels = judgments.extras.probabilities or {}, judgments.qrels
         each = [
-            probabilities.get((topics[topic], decode(names[row])), (1.0, ""))
-            for row, topic in enumerate(judgments.qrels.topic.tolist())
+            probabilities.get((qrels.topics[topic], decode(qrels.documents[row])), (1.0, ""))
+            for row, topic in enumerate(qrels.topic.tolist())
         ]
         numbers = {name: i for i, name in enumerate(sorted({name for _, name in each}))}
         return np.array([p for p, _ in each], np.float64), np.array([numbers[name] for _, name in each], np.int32)
@@ -63,9 +59,9 @@ class _Sampled(Binary):
 class statAP(_Sampled):
     """Statistical average precision: AP estimated from documents that were sampled with known, unequal probabilities.
 
-    Each sampled relevant document stands for as many as it takes to make up for those not drawn: 1 / probability. The
-    estimate can pass 1. Use it with qrels of the Million Query track and its like (`prels`); not with pooled qrels,
-    where it is AP. Lectures 000 and 002 describe pooling, the sample that this one refines.
+    Each sampled relevant document stands for 1 / probability documents: itself, and those that were not drawn. The
+    estimate can exceed 1. Use it with qrels of the Million Query track and similar ones (`prels`); not with pooled qrels,
+    where it is AP. Lectures 000 and 002 describe pooling, which this kind of sampling refines.
 
     >>> from cranfield import Extras, evaluate
     >>> sampled = {("q", "a"): (1.0, ""), ("q", "c"): (0.5, "")}

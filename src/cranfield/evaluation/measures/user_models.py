@@ -420,7 +420,7 @@ class NERR9(_Cut):
 
 
 class NERR10(_Deep):
-    """Nearly expected reciprocal rank, equation 10: RBP's user, who in addition stops at what is relevant.
+    """Nearly expected reciprocal rank, equation 10: RBP's user, who in addition stops at relevant documents.
 
     Use it as NERR8, where lists have no natural end; not in place of published ERR.
 
@@ -439,7 +439,7 @@ class NERR10(_Deep):
 
 
 class NERR11(_Deep):
-    """Nearly expected reciprocal rank, equation 11: INSQ's user, who in addition stops at what is relevant.
+    """Nearly expected reciprocal rank, equation 11: INSQ's user, who in addition stops at relevant documents.
 
     Use it as NERR8, where the user's wants are known; not in place of published ERR.
 
@@ -561,9 +561,9 @@ class Umeasure(_Costly):
 class IFT(_Costly):
     """Information foraging: a user who leaves as the goal T comes near, or as the rate of gain falls below A.
 
-    `b1` and `b2` are how likely the user goes on regardless, `R1` and `R2` how strictly goal and rate are minded: 0 is
-    not at all. `stop=goal` and `stop=rate` mind one of the two. Use it where behaviour was logged and can set these
-    parameters; not with the defaults, which are only an example.
+    `b1` and `b2` say how likely the user goes on regardless. `R1` and `R2` say how strictly the user heeds the goal and
+    the rate; 0 means not at all. With `stop=goal` or `stop=rate` the user heeds only one of the two. Use it where
+    behaviour was logged and can set these parameters; not with the defaults, which are only an example.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "IFT(stop=goal, R1=0, b1=1, depth=2)").mean(), 4)  # 1/(1 + 1/2)

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from cranfield.evaluation.evaluate import Progress
     from cranfield.judging.llm.chat_client import Endpoint, Reply
     from cranfield.judging.llm.questions import Asker, LlmQuestion, Prompt
-    from cranfield.judging.log import Log, Transaction
+    from cranfield.judging.log import Log
+    from cranfield.judging.table_changes import Transaction
     from cranfield.store import Database
 
     Pause = Callable[[float], object]
@@ -188,7 +189,7 @@ def foresee(
         left=sum(each.hash in due for each in questions),
         lost=without_reply,
         replaced=replaced,
-        cut=sum(each.shown < each.length and asker.prompt.kind != "passage" for each in due.values()),
+        cut=sum(each.shown_length < each.length and asker.prompt.kind != "passage" for each in due.values()),
         spent_tokens=total.tokens,
         spent=total.cost,
         budget=terms.budget,
@@ -203,8 +204,8 @@ def _stored(transaction: Transaction, questions: Sequence[LlmQuestion], terms: T
 
 
 def _result(asker: Asker, questions: Sequence[LlmQuestion], answers: dict[str, StoredAnswer], **more: Any) -> AskResult:
-    known = sum(_graded(answers.get(each.hash)) for each in questions)
-    return AskResult(assessor=asker.assessor, prompt=asker.prompt.hash, pairs=len(questions), known=known, **more)
+    more["known"] = sum(_graded(answers.get(each.hash)) for each in questions)
+    return AskResult(assessor=asker.assessor, prompt=asker.prompt.hash, pairs=len(questions), **more)
 
 
 def refuse_other_prompt(log: Log, asker: Asker) -> None:
@@ -249,8 +250,8 @@ def ask(
     series.extra, series.judges = without_price, any(map(_graded, answers.values()))
     if due:
         series.begin(definition | {"due": len(due)})
-    known = [(each, answers[each.hash]) for each in questions if each.hash in answers]
-    old = [each.event(asker, answer) for each, answer in known if _is_label(each, answer)]
+    earlier = [(each, answers[each.hash]) for each in questions if each.hash in answers]
+    old = [each.event(asker, answer) for each, answer in earlier if _is_label(each, answer)]
     added = log.add(old).new if old and not series.tally.stopped else 0
     if due:
         series.loop(sorted(due.values(), key=lambda same: same[0].hash in late))  # what failed before comes last
@@ -265,7 +266,7 @@ def ask(
         **vars(tally) | {"problems": dict(tally.problems), "returned": returned},
         log=log.name,
         series=series.id,
-        earlier=dict(Counter(answer.problem for _, answer in known if answer.problem)),
+        earlier=dict(Counter(answer.problem for _, answer in earlier if answer.problem)),
         from_cache=added,
         left=series.left,
         lost=before,
@@ -439,8 +440,10 @@ class _Series:
 
     def _check_count(self, reply: Reply, most_in: int) -> None:
         """Stop if the server counts more tokens than reserved; after one answer, allow parallel questions."""
-        thought, wanted = "were thought to be the most", "of an answer were asked for at the most (--max-tokens)"
-        limits = ((reply.tokens_in, most_in, thought), (reply.tokens_out, self.terms.max_tokens, wanted))
+        limits = (
+            (reply.tokens_in, most_in, "were thought to be the most"),
+            (reply.tokens_out, self.terms.max_tokens, "of an answer were asked for at the most (--max-tokens)"),
+        )
         for count, most, words in limits:
             if count is not None and count > most:
                 problem = f"the server counted {count:,} tokens where {most:,} {words}"
@@ -491,8 +494,9 @@ class _Series:
             cost = self.terms.cost(reply.tokens_in, reply.tokens_out)
 
         def work(transaction: Transaction) -> None:
-            (name, question, shown), now = (intent[key] for key in ("id", "question", "shown")), transaction.now
-            answer = StoredAnswer(name, question, problem, grade, reply.seconds, now, shown, self.id)
+            name, now = intent["id"], transaction.now
+            result = problem, grade, reply.seconds, now
+            answer = StoredAnswer(name, intent["question"], *result, intent["shown"], self.id)
             events = [each.event(self.asker, answer) for each in same if _is_label(each, answer)]
             state = question_store.FAILED if reply.problem else question_store.ANSWERED
             fields: dict[str, Any] = {"state": state, "problem": problem, "raw": reply.raw or reply.detail}
@@ -540,8 +544,8 @@ class _Series:
             self.in_a_row += 1
             many = self.in_a_row >= self.terms.give_up
         if reply.status in HOPELESS or 300 <= reply.status < 400:
-            written = f"{self.tally.labelled:,} labels are written, the other pairs were not asked"
-            so_far = written if self.tally.labelled else "nothing was labelled"
+            some = f"{self.tally.labelled:,} labels are written, the other pairs were not asked"
+            so_far = some if self.tally.labelled else "nothing was labelled"
             raise DataError(f"{reply.detail}; {_advice(reply.status)}{so_far}")
         if many:
             problem = reply.detail or reply.problem

@@ -1,4 +1,4 @@
-"""What came of asking a model: how many labels, what failed and how, and what it cost."""
+"""The result of asking a model: its labels, the failures with their reasons, and the cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXCERPT = 200  # characters of what a model said
 
 
 class AskFailure(NamedTuple):
-    """A pair without a label, why, and what came back."""
+    """A pair without a label: the reason, and the raw reply."""
 
     topic: str
     document: str
@@ -112,7 +112,7 @@ class AskResult(Answer):
         if self.drift is not None and self.drift.drifted:
             yield "drift was accepted" if self.drift.accepted else WHAT_TO_DO
         if self.asked_first:
-            yield f"{self.asked_first:,} questions of before, which are asked again first (--drift), are part of this"
+            yield f"this includes {self.asked_first:,} earlier questions, which are asked again first (--drift)"
         yield from self.remarks
         money = f", cost {self.cost:.6g}" if self.cost else ""
         if self.sent:
@@ -125,7 +125,7 @@ class AskResult(Answer):
         if limit.tokens is not None:
             yield f"{self.spent_tokens:,.0f} of the budget of {limit.tokens:,.0f} tokens are spent in this log"
         if self.lost and (self.sent or self.left):
-            yield f"{self.lost:,} questions of before have no reply: they count as spent, and are asked again"
+            yield f"{self.lost:,} earlier questions have no reply: they count as spent, and are asked again"
         if self.sent and self.schema == "refused":
             yield "the server refused a JSON schema, and was asked without"
         if self.cut:

@@ -48,7 +48,7 @@ class Candidate(NamedTuple):
 
 
 class Doubted(NamedTuple):
-    """When the judgments became public, and when the model was made; empty if unknown."""
+    """The dates when the judgments became public and when the model was made; an unknown date is empty."""
 
     public: str = ""
     model: str = ""
@@ -213,9 +213,8 @@ class Calibration(Answer):
 
     def _error(self) -> str:
         error = self.errors[0].error
-        if (
-            self._main.difference.above()
-        ):  # its errors are smaller than people's own: slips from an end of the scale go one way
+        # a model that agrees better errs less than people do: slips from an end of the scale go one way
+        if self._main.difference.above():
             return ""
         alike = math.isnan(error.low)  # no topic differs from another
         if self.only_answer is not None or abs(error.value) < LEAST_ERROR * self.step or not (alike or error.apart):
@@ -311,7 +310,7 @@ class Calibration(Answer):
         head = ["by people", "documents", "error", "low", "high", *["a person's"] * bool(self.twice)]
         rows = []
         for each in self.errors:
-            name = "all" if each.grade != each.grade else f"{each.grade:g}"
+            name = _grade_name(each.grade)
             person = [how.number(each.person, True)] if self.twice else []
             shares = [f"{self.shares[name][grade]:.0%}" for grade in grades]
             rows.append([name, f"{each.documents:,}", *_cells(each.error, how, True), *person, *shares])
@@ -348,7 +347,8 @@ class Calibration(Answer):
             head = ["boards", "tau", "tau-ap", "reversed", "by people alone", "by model alone", "pairs", "top 5"]
             rows = []
             for board in self.boards:
-                counts = len(board.reversed), board.by_people_alone, board.by_model_alone, board.pairs
+                alone = sum(not each.model for each in board.turned), sum(not each.people for each in board.turned)
+                counts = len(board.reversed), *alone, board.pairs
                 taus = map(how.number, (board.tau, board.tau_ap))
                 rows.append([board.measure, *taus, *map(str, counts), _moved(board)])
             yield Table(head, rows, tail=True)
@@ -383,26 +383,20 @@ class Calibration(Answer):
         """One row per figure."""
         yield "figure", "of", "value", "low", "high"
         for one in self.agreed:
-            for of in ("every", "model", "people", "difference"):
-                yield one.coefficient, of, *getattr(one, of)
-        for two in self.constants:
-            for of in ("model", "constant", "difference"):
-                yield two.figure, f"{of} {two.answer:g}" if of == "constant" else of, *getattr(two, of)
-        for three in self.errors:
-            yield "mean error", "all" if three.grade != three.grade else f"{three.grade:g}", *three.error
-        for four in self.mistaken:
-            yield four.kind, f"{four.grade:g}", *four.share
-        for five in self.biases:
-            yield f"bias by {five.kind}", five.name, *five.effect
-        for six in self.advantages:
-            yield f"advantage by {six.measure}", six.run, *six.gain
+            yield from ((one.coefficient, of, *getattr(one, of)) for of in ("every", "model", "people", "difference"))
+        for figure, answer, *intervals in self.constants:
+            names = "model", f"constant {answer:g}", "difference"
+            yield from ((figure, of, *interval) for of, interval in zip(names, intervals, strict=True))
+        yield from (("mean error", _grade_name(each.grade), *each.error) for each in self.errors)
+        yield from ((each.kind, f"{each.grade:g}", *each.share) for each in self.mistaken)
+        yield from ((f"bias by {each.kind}", each.name, *each.effect) for each in self.biases)
+        yield from ((f"advantage by {each.measure}", each.run, *each.gain) for each in self.advantages)
         for board in self.boards:
-            yield "tau", board.measure, board.tau, None, None
-            yield "tau-ap", board.measure, board.tau_ap, None, None
-            yield "reversed verdicts", board.measure, len(board.reversed), None, None
-        for seven in self.circular:
-            yield "own ranking by people", seven.measure, seven.people, None, None
-            yield "own ranking by model", seven.measure, seven.model, None, None
+            values = {"tau": board.tau, "tau-ap": board.tau_ap, "reversed verdicts": len(board.reversed)}
+            yield from ((name, board.measure, value, None, None) for name, value in values.items())
+        for own in self.circular:
+            yield "own ranking by people", own.measure, own.people, None, None
+            yield "own ranking by model", own.measure, own.model, None, None
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = list(self.remarks)
@@ -412,9 +406,8 @@ class Calibration(Answer):
             labelled = f"two people labelled documents of {counted(self.topics_twice, 'topic')} only"
             notes.append(f"{labelled}: too few to rely on")
         if any(self._notable(each.effect) and not each.sure for each in self.biases):
-            notes.append(
-                "with one label of a person for each document, a judge that is sharper than people may seem biased"
-            )
+            one_label = "with one label of a person for each document"
+            notes.append(f"{one_label}, a judge that is sharper than people may seem biased")
         gaining = {each.run for each in self.advantages if each.gain.above()}
         notes += [
             f"{self._built(name)}: {'if so, ' * (name in self.by_name)}its scores by these labels are no evidence"
@@ -422,6 +415,10 @@ class Calibration(Answer):
             if name not in gaining
         ]
         return [*notes, *filter(None, [self.doubted.note()])]
+
+
+def _grade_name(grade: float) -> str:
+    return "all" if math.isnan(grade) else f"{grade:g}"
 
 
 def _cells(interval: ValueInterval, how: Layout, signed: bool = False) -> list[Any]:

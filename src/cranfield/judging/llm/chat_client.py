@@ -150,14 +150,11 @@ class Endpoint:
         if manner.schema:
             body["response_format"] = prompt.schema()
         start = time.perf_counter()
-        fields = {name: self._storable(value) for name, value in self._reply_fields(body).items()}
+        fields = self._reply_fields(body)
+        for name, value in fields.items():
+            if isinstance(value, str):  # without the key, and without characters that a log cannot store
+                fields[name] = self._masked(value).encode("utf-8", "replace").decode()
         return Reply(**fields, seconds=time.perf_counter() - start)
-
-    def _storable(self, value: Any) -> Any:
-        """A value that every log can store: text without the key and without invalid characters."""
-        if not isinstance(value, str):
-            return value
-        return self._masked(value).encode("utf-8", "replace").decode()
 
     def _reply_fields(self, body: dict[str, Any]) -> dict[str, Any]:
         """The fields of a reply; an error concerns this question alone."""

@@ -16,7 +16,7 @@ from sqlalchemy import distinct, func, select
 
 from cranfield.judging.llm.question_store import ANSWERED, DRIFT, LABEL, rows_of, series_of, stored_answers
 from cranfield.judging.llm.questions import Asker, LlmQuestion, Subject
-from cranfield.judging.log import Log, Transaction
+from cranfield.judging.log import Log
 from cranfield.store.tables import questions
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
 
     from cranfield.judging.llm.question_store import Series, StoredAnswer
+    from cranfield.judging.table_changes import Transaction
 
 LOOKED_AT = 1000  # first answers, for some that can be asked again
 SAME_RUN = timedelta(hours=1)
 WHAT_TO_DO = (
     "give the model another name (--model, as the server calls it) or the prompt another version, so that new labels stay "
-    "apart from those of before; or go on with --accept-drift, which is recorded"
+    "apart from the earlier ones; or go on with --accept-drift, which is recorded"
 )
 
 
@@ -94,7 +95,7 @@ class DriftCheck:
 
     @property
     def drifted(self) -> bool:
-        """Whether the model has changed, or nothing can tell."""
+        """Whether the model has changed, or cannot be compared because no earlier question can be asked again."""
         return bool(self.strangers) or len(self.changed) > self.allowed or self.unable > 0
 
     @property
@@ -181,7 +182,7 @@ NO_CHECK = Planned([], {})
 
 
 def planned(transaction: Transaction, asker: Asker, n: int, definition: dict[str, Any]) -> Planned:
-    """The drift check before a run; None if a recent check still holds, or there are no earlier answers."""
+    """The drift check before a run; NO_CHECK if a recent check still holds, or there are no earlier answers."""
     connection, every = transaction.connection, series_of(transaction.connection, asker.assessor)
     if not (n and every) or _goes_on(transaction, every, definition):
         return NO_CHECK
@@ -201,16 +202,15 @@ def planned(transaction: Transaction, asker: Asker, n: int, definition: dict[str
     return plan if plan.questions else Planned([], {}, len(rows))
 
 
-def answers_so_far(log: Log, assessor: str, asked: Sequence[LlmQuestion]) -> tuple[dict[str, StoredAnswer], str]:
-    """The answers that a log holds to some questions, by their hashes, and when drift of the model was accepted last."""
+def answers_so_far(log: Log, assessor: str, due: Sequence[LlmQuestion]) -> tuple[dict[str, StoredAnswer], str]:
+    """The answers that a log holds to some questions, by their hashes, and the time when drift was last accepted.
+
+    The time is empty if drift was never accepted.
+    """
     with log.reading() as transaction:
-        answers = stored_answers(transaction.connection, [each.hash for each in asked])
-        return answers, accepted_at(transaction.connection, assessor)
-
-
-def accepted_at(connection: Connection, assessor: str) -> str:
-    """When drift was accepted last; empty if it never was."""
-    return max((each.at for each in drift_checks(connection, assessor) if each.accepted), default="")
+        answers = stored_answers(transaction.connection, [each.hash for each in due])
+        checks = drift_checks(transaction.connection, assessor)
+    return answers, max((each.at for each in checks if each.accepted), default="")
 
 
 def _first(connection: Connection, every: list[Series]) -> list[Row[Any]]:

@@ -8,9 +8,8 @@ these very topics.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from cranfield.base.run import Run
     from cranfield.judging.llm.label_sample import LabelSample
     from cranfield.judging.policies import Grades, Subject
-    from cranfield.stats.ties import Bools
 
 FILLED = 20  # times that grades which nobody gave are drawn, for an ideal ranking
 FEW = 20  # units that people labelled, from which on coverage was measured
@@ -80,15 +78,10 @@ class PredictedScores(Answer):
     topics: int  # that scores are means over, where documents were drawn
     remarks: list[str]
 
-    @property
-    def exact(self) -> bool:
-        """Whether people labelled everything, so that nothing is estimated."""
-        return all(row.exact for row in self.rows)
-
     def content(self, how: Layout) -> Iterator[Part]:
         yield Lines(self._verdicts(how))
         whose = "topics like these" if self.unit == "topics" else f"these {self.topics:,} topics"
-        if self.exact:
+        if all(row.exact for row in self.rows):
             every = f"all {self.of:,} {self.unit}" if self.drawn == self.of else "all that counts"
             yield f"people labelled {every} (round {self.round}): scores are exact for {whose}, and need no model"
         else:
@@ -189,7 +182,7 @@ def estimates(sample: LabelSample, runs: Sequence[Run], names: Sequence[str], le
     """Prediction-powered estimates of scores and differences, from a sample that people labelled and a model's labels."""
     measures = measures_of(list(names))
     work = _by_topics if sample.by_topics else _by_documents
-    rows = [_row(each, level, measures[each.measure]) for each in work(sample, runs, measures)]
+    rows = list(work(sample, runs, measures, level))
     documents = sum(map(len, sample.frame.values()))
     labelled, of = (len(sample.topics), len(sample.frame)) if sample.by_topics else (len(sample.chances.of), documents)
     names_of_sample = sample.log, sample.chances.round.name, sample.model, sample.chances.round.unit
@@ -197,31 +190,28 @@ def estimates(sample: LabelSample, runs: Sequence[Run], names: Sequence[str], le
     return PredictedScores(*names_of_sample, labelled, of, level, rows, len(sample.frame), notes)
 
 
-class _RunEstimate(NamedTuple):
-    """The estimate for a run, or for two runs, by a measure."""
-
-    measure: str
-    run: str
-    other: str
-    estimate: Predicted
-    approximate: bool = False
-    exact: bool = False
-
-
-def _row(each: _RunEstimate, level: float, measure: Measure) -> EstimateRow:
-    both, people = (interval_of(one, level) for one in each.estimate[:2])
-    if each.exact:
+def _row(
+    names: tuple[str, str, str],
+    estimate: Predicted,
+    level: float,
+    measure: Measure,
+    near: bool = False,
+    exact: bool = False,
+) -> EstimateRow:
+    """The row of a run, or of two runs, by a measure; `names` are the measure, the run and the other run."""
+    both, people = (interval_of(one, level) for one in estimate[:2])
+    if exact:
         both, people = (ValueInterval(*[one.value] * 3) for one in (both, people))
-    if not each.other:
+    if not names[2]:
         both, people = (within(one, measure.low, measure.high) for one in (both, people))
-    worth = float(each.estimate.worth) if both.low == both.low and people.low == people.low else np.nan
-    names = each.measure, each.run, each.other
-    freedom, model_used = float(each.estimate.both.df), bool(each.estimate.used)
-    model = float(each.estimate.predicted.value)
-    return EstimateRow(*names, both, people, model, worth, each.approximate, freedom, each.exact, model_used)
+    worth = float(estimate.worth) if both.low == both.low and people.low == people.low else np.nan
+    model, freedom = float(estimate.predicted.value), float(estimate.both.df)
+    return EstimateRow(*names, both, people, model, worth, near, freedom, exact, bool(estimate.used))
 
 
-def _by_topics(sample: LabelSample, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_RunEstimate]:
+def _by_topics(
+    sample: LabelSample, runs: Sequence[Run], measures: Mapping[str, Measure], level: float
+) -> Iterator[EstimateRow]:
     """Estimates with topics as units: scores by people and model on the sample, by the model on all topics."""
     if len(sample.topics) < LEAST:
         problem = f"{counted(len(sample.topics), 'topic')} drawn, expected {LEAST} or more, and better {FEW}"
@@ -234,10 +224,11 @@ def _by_topics(sample: LabelSample, runs: Sequence[Run], measures: Mapping[str, 
     every = [*sample.topics, *(topic for topic in sample.frame if topic not in people)]
     predicted = _scores(sample.predicted, runs, measures, every, f"labels of {sample.model}")
     n = len(sample.topics)
-    for m, name in enumerate(measures):
+    for m, (name, measure) in enumerate(measures.items()):
         for run, other, sign in _pairs(runs):
             y, f = (values[run, m] - sign * values[other, m] for values in (measured, predicted))
-            yield _RunEstimate(name, runs[run].name, runs[other].name if sign else "", predicted_mean(y, f[:n], f))
+            names = name, runs[run].name, runs[other].name if sign else ""
+            yield _row(names, predicted_mean(y, f[:n], f), level, measure)
 
 
 def _pairs(runs: Sequence[Run]) -> Iterator[tuple[int, int, int]]:
@@ -258,9 +249,11 @@ def _scores(grades: Grades, runs: Sequence[Run], measures: Iterable[str], topics
     return np.asarray(padded[..., [place.get(topic, -1) for topic in topics]], np.float64)
 
 
-def _by_documents(sample: LabelSample, runs: Sequence[Run], measures: Mapping[str, Measure]) -> Iterator[_RunEstimate]:
+def _by_documents(
+    sample: LabelSample, runs: Sequence[Run], measures: Mapping[str, Measure], level: float
+) -> Iterator[EstimateRow]:
     """Estimates with documents as units: each document's contribution to a score by people, by the model, and at most."""
-    units = _Units.of(sample)
+    units = _Units(sample)
     for name, measure in measures.items():
         weights, predicted = (_shares(grades, runs, name, measure) for grades in (units.most, units.model))
         filled = units.filled(1 if measure.shares_alone else FILLED)
@@ -270,10 +263,10 @@ def _by_documents(sample: LabelSample, runs: Sequence[Run], measures: Mapping[st
             d, size = units.labelled_units, len(sample.frame)
             w, f, y = w / size, f / size, y / size
             total = predicted_total(y[d], f[d], w[d], units.chance, every=f, weights=w)
-            other_name = runs[other].name if sign else ""
+            names = name, runs[run].name, runs[other].name if sign else ""
             by_chance = w[units.by_chance] if measure.shares_alone or not w.any() else units.by_chance
             exact, near = not np.any(by_chance), not measure.shares_alone and bool(units.by_chance.any())
-            yield _RunEstimate(name, runs[run].name, other_name, _or_none(total, w[d]), near, exact)
+            yield _row(names, _or_none(total, w[d]), level, measure, near, exact)
 
 
 def _or_none(estimate: Predicted, weight: Floats) -> Predicted:
@@ -285,55 +278,31 @@ def _or_none(estimate: Predicted, weight: Floats) -> Predicted:
     return estimate._replace(both=both, measured=measured)
 
 
-@dataclass(frozen=True)
 class _Units:
-    """All documents that count, in one order, with the sampling probabilities of those that people graded."""
+    """All documents that count, in one order, with the sampling probabilities of those that people graded.
 
-    documents: dict[str, list[str]]  # by topic
-    chances: dict[Subject, float]
-    people: Grades
-    model: Grades  # of every document: 0 where it has no label
-    seed: int
+    These are the sampling frame, and documents that people had labelled outside the sample, which are certain.
+    """
 
-    @classmethod
-    def of(cls, sample: LabelSample) -> _Units:
-        """The sampling frame, and documents that people had labelled outside the sample, which are certain."""
+    def __init__(self, sample: LabelSample) -> None:
         chances: dict[Subject, float] = dict(sample.chances.of)
-        documents: dict[str, list[str]] = {}
+        self.documents: dict[str, list[str]] = {}  # by topic
         for topic, inside in sample.frame.items():
-            topics = set(inside)
-            beside = [document for document in sample.people.grades.get(topic, {}) if document not in topics]
+            frame = set(inside)
+            beside = [document for document in sample.people.grades.get(topic, {}) if document not in frame]
             chances |= {(topic, document): 1.0 for document in beside}
-            documents[topic] = [*inside, *beside]
-        predictions = sample.predicted
-        model = {t: {d: predictions.get(t, {}).get(d, 0.0) for d in own} for t, own in documents.items()}
-        return cls(documents, chances, sample.people.grades, model, sample.chances.round.seed)
-
-    @cached_property
-    def order(self) -> list[Subject]:
-        """Topic and document of each unit, topic by topic."""
-        return [(topic, document) for topic, own in self.documents.items() for document in own]
-
-    @cached_property
-    def labelled_units(self) -> list[int]:
-        """The positions of the documents that people labelled."""
-        return [place for place, subject in enumerate(self.order) if subject in self.chances]
-
-    @cached_property
-    def chance(self) -> Floats:
-        """The sampling probability of each labelled document."""
-        return np.array([self.chances[self.order[place]] for place in self.labelled_units])
-
-    @cached_property
-    def by_chance(self) -> Bools:
-        """Which documents are labelled by sampling alone, or not at all."""
-        return np.array([self.chances.get(subject, 0.0) < 1 for subject in self.order], np.bool_)
-
-    @cached_property
-    def most(self) -> Grades:
-        """Every document with the highest grade."""
+            self.documents[topic] = [*inside, *beside]
+        self.order = [(topic, document) for topic, own in self.documents.items() for document in own]
+        self.people = sample.people.grades
+        predicted = sample.predicted
+        self.model = {t: {d: predicted.get(t, {}).get(d, 0.0) for d in own} for t, own in self.documents.items()}
         highest = max(grade for each in (self.people, self.model) for own in each.values() for grade in own.values())
-        return {topic: dict.fromkeys(own, highest) for topic, own in self.documents.items()}
+        self.most = {topic: dict.fromkeys(own, highest) for topic, own in self.documents.items()}
+        self.labelled_units = [place for place, subject in enumerate(self.order) if subject in chances]
+        self.chance = np.array([chances[self.order[place]] for place in self.labelled_units])
+        # which documents are labelled by sampling alone, or not at all
+        self.by_chance = np.array([chances.get(subject, 0.0) < 1 for subject in self.order], np.bool_)
+        self.seed = sample.chances.round.seed
 
     def filled(self, times: int) -> Iterator[Grades]:
         """People's grades; missing ones are drawn from people's grades of documents that the model graded the same."""

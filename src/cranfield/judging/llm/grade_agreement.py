@@ -134,7 +134,7 @@ def _by_logarithm(kind: str, common: CommonLabels, values: Floats) -> Biases:
 
 
 def _by_run(common: CommonLabels, ranks: Ranks, top: int = TOP) -> Biases:
-    """Errors in each run's top minus those in the tops of the others."""
+    """The model's errors on each run's top documents, compared with those on the top documents of the other runs."""
     tops = {name: {subject for subject, rank in own.items() if rank <= top} for name, own in ranks.items()}
     within = {name: np.array([each in own for each in common.subjects], np.bool_) for name, own in tops.items()}
     union = np.logical_or.reduce([*within.values(), np.zeros(len(common), np.bool_)])
@@ -146,7 +146,7 @@ def _by_run(common: CommonLabels, ranks: Ranks, top: int = TOP) -> Biases:
 
 
 def _effect(common: CommonLabels, x: Floats) -> EffectEstimate:
-    """How much the model's grade grows with x among equally relevant documents; NaN if that cannot be estimated."""
+    """How much the model's grade grows with x among equally relevant documents; the error is NaN if that is unknown."""
     twice = common.twice
     if twice.any():
         part, grades = common.only(twice), np.array(common.scale.names, np.float64)
@@ -326,7 +326,7 @@ def _share_of(estimate: EffectEstimate, level: float) -> ValueInterval:
 
 
 def _among(common: CommonLabels) -> Floats:
-    """How often one person gave a grade where another gave one: a matrix of grades × grades."""
+    """The counts of pairs of people's labels of the same document: one person's grade × the other's grade."""
     return np.asarray(pairs_of_counts(common.counts).sum(axis=0).reshape(len(common.scale), -1), np.float64)
 
 

@@ -30,7 +30,7 @@ from cranfield.store.hashes import refuse_changed_documents
 from cranfield.store.tables import items, questions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from sqlalchemy.engine import Connection
@@ -132,31 +132,59 @@ class CommonLabels:
 
 @dataclass(frozen=True)
 class LogLabels:
-    """All labels of a log that a calibration uses."""
+    """All labels of an aspect in a log, and people's grades by a policy."""
 
     log: str
     labels: list[GradedLabel]
-    people: dict[Subject, float]  # what stands
+    decided: DecidedGrades  # by people's labels
+    people: dict[Subject, float]  # the same grades by topic and document
     policy: str
     notes: list[str]
 
     @classmethod
-    def of(cls, log: Log, policy: str, aspect: str) -> LogLabels:
-        """The labels of one aspect; people's by a policy."""
+    def of(cls, log: Log, policy: str, aspect: str, use: str = "a calibration") -> LogLabels:
+        """The labels of one aspect; people's by a policy. `use` says in messages what they are for."""
         if not goes_by_labels(policy):
-            raise DataError(f"a calibration goes by labels, and {policy} by preferences; take another --policy")
+            raise DataError(f"{use} goes by labels, and {policy} by preferences; take another --policy")
         labels = log.current_grades(aspect)
-        decided = decided_by_people(log, labels, policy, aspect)
+        ours = [each for each in labels if each.side == "adjudication" or each.source in PEOPLE]
+        decided = decide_labels(ours, policy, PolicySettings(aspect=aspect))
+        if not len(decided):
+            raise DataError(f"{log.name}: no label of a person stands; add some, or have a round judged")
         grades = {(topic, document): grade for topic, own in decided.grades.items() for document, grade in own.items()}
-        return cls(log.name, labels, grades, decided.policy, decided.notes())
+        return cls(log.name, labels, decided, grades, decided.policy, decided.notes())
 
-    def model(self, name: str) -> str:
-        """The model of this name, or the only one."""
-        return only_model(self.log, self.labels, name)
+    @property
+    def _counts(self) -> Counter[str]:
+        """The number of labels of each model."""
+        return Counter(each.assessor for each in self.labels if each.source == "model" and each.side == "label")
 
     def models(self, name: str) -> list[str]:
-        """All models that match a name."""
-        return models_named(self.log, self.labels, name)
+        """The models that match a name: one with its prompt (MODEL/PROMPT-VERSION), one with all its prompts, or all."""
+        counts = self._counts
+        if not counts:
+            advice = "ask one, or add its labels with judge add --source model"
+            raise DataError(f"{self.log}: no label of a model stands; {advice}")
+        fitting = [each for each in counts if not name or each.startswith(f"{name}/")]
+        fitting = [name] if name in counts else fitting
+        if not fitting:
+            problem = f"no label of the model {shortened(name)!r}; there are those of {_counted_models(counts)}"
+            raise DataError(f"{self.log}: {problem}")
+        return sorted(fitting)
+
+    def model(self, name: str) -> str:
+        """The model of this name, with or without its prompt, or the only one."""
+        fitting = self.models(name)
+        if len(fitting) > 1:
+            problem = f"labels of {len(fitting)} models; name one with --model: {_counted_models(self._counts)}"
+            raise DataError(f"{self.log}: {problem}")
+        return fitting[0]
+
+    def of_model(self, name: str) -> dict[Subject, float]:
+        """A model's last label of each document."""
+        labels = [each for each in self.labels if each.source == "model" and each.side == "label"]
+        mine = sorted((each for each in labels if each.assessor == name), key=lambda each: (each.time, each.id))
+        return {(each.topic, each.document): each.grade for each in mine}
 
     @cached_property
     def _of_people(self) -> dict[Subject, list[float]]:
@@ -168,7 +196,7 @@ class LogLabels:
 
     def shared(self, model: str) -> CommonLabels:
         """The labels that people and a model have in common."""
-        predicted = labels_of_model(self.labels, model)
+        predicted = self.of_model(model)
         common = CommonLabels.of(self.log, model, self.people, predicted, self._of_people)
         if not len(common):
             sides = f"people labelled {len(self.people):,} documents, {shortened(model)!r} {len(predicted):,} others"
@@ -290,13 +318,10 @@ def label_sample(
     log: Log, round: str = "", model: str = "", policy: str = Latest.name, aspect: str = RELEVANCE
 ) -> LabelSample:
     """The random sample of a round (of the only one, unless named) with the labels of people and of a model."""
-    if not goes_by_labels(policy):
-        raise DataError(f"an estimate goes by labels, and {policy} by preferences; take another --policy")
-    labels = log.current_grades(aspect)
-    people = decided_by_people(log, labels, policy, aspect)
-    chances = _chances(log, round)
-    name = only_model(log.name, labels, model)
-    predicted = labels_of_model(labels, name)
+    labels = LogLabels.of(log, policy, aspect, "an estimate")
+    people, chances = labels.decided, _chances(log, round)
+    name = labels.model(model)
+    predicted = labels.of_model(name)
     _refuse_unfinished(chances, people, log.name)
     frame = chances.round.frame
     inside = {
@@ -332,7 +357,7 @@ def _chances(log: Log, name: str) -> Chances:
 
 
 def _only(connection: Connection, log: str) -> Round:
-    """The only round with a random sample; if there is none, the last round, which explains why."""
+    """The only round with a random sample; without one the last round, for which the caller says why it has no sample."""
     every = [plan for plan, _ in all_rounds(connection)]
     drew = [plan for plan in every if not _not_drawn(plan)]
     if len(drew) > 1:
@@ -354,48 +379,8 @@ def _not_drawn(plan: Round) -> str:
     return "its documents were picked, not drawn at random with recorded chances"
 
 
-def models_named(log: str, labels: Iterable[GradedLabel], model: str) -> list[str]:
-    """The models with labels: one with its prompt (MODEL/PROMPT-VERSION), one with all its prompts, or all."""
-    counts = Counter(each.assessor for each in labels if each.source == "model" and each.side == "label")
-    if not counts:
-        raise DataError(f"{log}: no label of a model stands; ask one, or add its labels with judge add --source model")
-    fitting = [name for name in counts if not model or name.startswith(f"{model}/")]
-    fitting = [model] if model in counts else fitting
-    if not fitting:
-        known_models = _counted_models(counts)
-        raise DataError(f"{log}: no label of the model {shortened(model)!r}; there are those of {known_models}")
-    return sorted(fitting)
-
-
-def only_model(log: str, labels: Iterable[GradedLabel], model: str) -> str:
-    """The model of this name, with or without its prompt, or the only one."""
-    labels = list(labels)
-    fitting = models_named(log, labels, model)
-    if len(fitting) > 1:
-        counts = Counter(each.assessor for each in labels if each.source == "model" and each.side == "label")
-        problem = f"labels of {len(fitting)} models; name one with --model: {_counted_models(counts)}"
-        raise DataError(f"{log}: {problem}")
-    return fitting[0]
-
-
 def _counted_models(counts: Counter[str]) -> str:
     return ", ".join(f"{shortened(name)!r} ({count:,})" for name, count in counts.most_common(10))
-
-
-def labels_of_model(everybody: Iterable[GradedLabel], name: str) -> dict[Subject, float]:
-    """A model's last label of each document."""
-    labels = (each for each in everybody if each.source == "model" and each.side == "label" and each.assessor == name)
-    mine = sorted(labels, key=lambda each: (each.time, each.id))
-    return {(each.topic, each.document): each.grade for each in mine}
-
-
-def decided_by_people(log: Log, labels: Iterable[GradedLabel], policy: str, aspect: str) -> DecidedGrades:
-    """The grades by people's labels and a policy."""
-    ours = [each for each in labels if each.side == "adjudication" or each.source in PEOPLE]
-    people = decide_labels(ours, policy, PolicySettings(aspect=aspect))
-    if not len(people):
-        raise DataError(f"{log.name}: no label of a person stands; add some, or have a round judged")
-    return people
 
 
 def _refuse_unfinished(chances: Chances, people: DecidedGrades, log: str) -> None:

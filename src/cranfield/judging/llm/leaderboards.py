@@ -73,16 +73,6 @@ class BoardPair(NamedTuple):
         """Pairs with opposite verdicts."""
         return [each for each in self.turned if each.reversed]
 
-    @property
-    def by_people_alone(self) -> int:
-        """Pairs that only labels of people tell apart."""
-        return sum(not each.model for each in self.turned)
-
-    @property
-    def by_model_alone(self) -> int:
-        """Pairs that only labels of the model tell apart."""
-        return sum(not each.people for each in self.turned)
-
 
 class Advantage(NamedTuple):
     """How much more a run leads the others by the model's labels than by people's."""

@@ -63,7 +63,7 @@ class ProbeResults(Answer):
     @property
     def asked(self) -> int:
         """How many probes were asked."""
-        return sum(each.asked for each in self.tried)
+        return sum(len(each.outcomes) for each in self.tried)
 
     @property
     def answered(self) -> int:
@@ -85,7 +85,7 @@ class ProbeResults(Answer):
 
     def _cells(self, tried: ProbeResult, how: Layout) -> list[Cell | str]:
         short = how if how.digits is None else how._replace(digits=min(how.digits, DIGITS))
-        cells: list[Cell | str] = [tried.probe.name, *map(str, (tried.asked, tried.answered, tried.missed))]
+        cells: list[Cell | str] = [tried.probe.name, *map(str, (len(tried.outcomes), tried.answered, tried.missed))]
         for (value, low, high), signed in ((tried.share, False), (tried.mean_change, True)):
             span = how.undefined if low != low else f"{short.number(low, signed)} to {short.number(high, signed)}"
             cells += [short.cell(value, signed), span]
@@ -100,7 +100,7 @@ class ProbeResults(Answer):
     def plain(self, how: Layout) -> Any:
         rows = [
             {"probe": each.probe.name, "title": each.probe.title, "miss": each.probe.miss}
-            | {name: getattr(each, name) for name in ("asked", "answered", "missed")}
+            | {"asked": len(each.outcomes), "answered": each.answered, "missed": each.missed}
             | {"share": each.share._asdict(), "change": each.mean_change._asdict()}
             | {"outcomes": [outcome._asdict() for outcome in each.outcomes]}
             for each in self.tried
@@ -179,11 +179,6 @@ class ProbeResult:
     probe: Probe
     outcomes: tuple[ProbeOutcome, ...]
     top: float  # the grade that an order in a text asks for
-
-    @property
-    def asked(self) -> int:
-        """How many were asked."""
-        return len(self.outcomes)
 
     @cached_property
     def grades(self) -> list[tuple[float, float]]:
@@ -384,7 +379,7 @@ def top_of(kind: str, grades: Iterable[float]) -> float:
 
 
 def stuffed(text: str, words: str) -> str:
-    """A text with these words as a sentence after every third sentence, and at the end.
+    """The text with the words inserted as a sentence after every third sentence and at the end.
 
     >>> stuffed("One. Two. Three. Four.", "late blight")
     'One. Two. Three. late blight. Four. late blight.'
@@ -426,7 +421,7 @@ def draw(asker: Asker, pairs: Sequence[GradedPair], n: int, seed: int, irrelevan
 
 
 def either_side(asker: Asker, questions: Iterable[LlmQuestion]) -> list[LlmQuestion]:
-    """The questions, and those about two documents also in the other order, which another seed may have used."""
+    """The questions; a question about two documents comes in both orders, because another seed may have used the other."""
     sides = []
     for each in questions:
         topic, document, other = each.subject

@@ -19,7 +19,7 @@ from cranfield.base.parameters import shortened
 from cranfield.base.schemas import Between, OneOf, Text, read_json
 from cranfield.judging.assignments import RecordKind
 from cranfield.store.hashes import SERIES, keep_hash, refuse_changed
-from cranfield.store.tables import questions, series, spending, tallies
+from cranfield.store.tables import one_of, questions, series, spending, tallies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +31,6 @@ CUT_OFF = "cut off"  # an answer that reached its most tokens before it was one
 SENT, ANSWERED, FAILED = "sent", "answered", "failed"
 LABEL = "label"  # the purpose of a question whose answer is a label; all others are probes
 DRIFT = "drift"  # the purpose of one that is asked again before a run, to see whether the answer is still the same
-MANY = 500  # values in one statement
 LONGEST_NAME = 120  # characters of a model or fingerprint as returned that answers are counted by
 Amount = Annotated[float, Between(0)]
 
@@ -187,7 +186,7 @@ class StoredAnswer(NamedTuple):
     grade: float | None
     seconds: float | None
     answered: str
-    shown: int
+    shown_length: int
     series: str
 
 
@@ -200,7 +199,7 @@ def _apply_series(connection: Connection, record: dict[str, Any]) -> None:
 
 def _apply_question(connection: Connection, record: dict[str, Any]) -> None:
     connection.execute(insert(questions).values({name: record[name] for name in BEFORE} | EMPTY))
-    _spend(connection, _model_of(connection, record["series"]), record["tokens_most"], record["cost_most"])
+    _spend(connection, record["series"], record["tokens_most"], record["cost_most"])
     more = {"series": record["series"], "purpose": record["purpose"], "state": SENT, "last": record["asked"]}
     _count(connection, more)
 
@@ -209,8 +208,7 @@ def _apply_reply(connection: Connection, record: dict[str, Any]) -> None:
     here = questions.c.id == record["id"]
     before = connection.execute(select(questions).where(here)).one()
     connection.execute(update(questions).where(here).values({name: record[name] for name in AFTER}))
-    more = record["tokens"] - before.tokens_most, record["cost"] - before.cost_most
-    _spend(connection, _model_of(connection, before.series), *more)
+    _spend(connection, before.series, record["tokens"] - before.tokens_most, record["cost"] - before.cost_most)
     came = {name: record[name] for name in ("state", "problem", "cost")} | {"last": record["answered"]}
     used = {name: record[name] or 0.0 for name in ("tokens_in", "tokens_out", "seconds")}
     names = {name: record[name][:LONGEST_NAME] for name in ("returned", "fingerprint")}
@@ -235,11 +233,9 @@ NOTHING = {"questions": 1, **dict.fromkeys(("problem", "returned", "fingerprint"
 COUNTED = {"sqlite": _count_statement(sqlite.insert), "postgresql": _count_statement(postgresql.insert)}
 
 
-def _model_of(connection: Connection, name: str) -> str:
-    return str(connection.execute(select(series.c.model).where(series.c.id == name)).scalar_one())
-
-
-def _spend(connection: Connection, model: str, tokens: float, cost: float) -> None:
+def _spend(connection: Connection, name: str, tokens: float, cost: float) -> None:
+    """Add to the cost of the model of a series."""
+    model = connection.execute(select(series.c.model).where(series.c.id == name)).scalar_one()
     more = {"tokens": spending.c.tokens + tokens, "cost": spending.c.cost + cost}
     if not connection.execute(update(spending).where(spending.c.model == model).values(more)).rowcount:
         connection.execute(insert(spending).values(model=model, tokens=tokens, cost=cost))
@@ -271,16 +267,18 @@ def stored_answers(connection: Connection, hashes: Sequence[str], max_tokens: in
 
     A later answer replaces one that was cut off; a cut-off answer does not count if more tokens are allowed now.
     """
-    columns = [questions.c[name] for name in StoredAnswer._fields]
+    names = ("id", "question", "problem", "grade", "seconds", "answered", "shown", "series")
+    columns = [questions.c[name] for name in names]
     answer: dict[str, StoredAnswer] = {}
-    for start in range(0, len(hashes), MANY):
-        here = questions.c.question.in_(hashes[start : start + MANY])
+    for here in one_of(questions.c.question, hashes):
         query = select(*columns).where(here, questions.c.state == ANSWERED).order_by(questions.c.asked, questions.c.id)
         for row in connection.execute(query):
             if row.question not in answer or answer[row.question].problem == CUT_OFF:
                 answer[row.question] = StoredAnswer(*row)
     short = {each.series for each in answer.values() if each.problem == CUT_OFF} if max_tokens else set()
-    most = {name: _max_tokens(connection, name) for name in short}
+    rows = connection.execute(select(series.c.id, series.c.definition).where(series.c.id.in_(short))).all()
+    terms = {row.id: definition_of(connection, row.definition, row.id).get("terms", {}) for row in rows}
+    most = {name: int(each.get("max_tokens", 0)) for name, each in terms.items()}
     return {
         name: each
         for name, each in answer.items()
@@ -288,18 +286,12 @@ def stored_answers(connection: Connection, hashes: Sequence[str], max_tokens: in
     }
 
 
-def _max_tokens(connection: Connection, name: str) -> int:
-    """The maximum tokens of an answer in a series."""
-    text = connection.execute(select(series.c.definition).where(series.c.id == name)).scalar_one()
-    return int(definition_of(connection, text, name).get("terms", {}).get("max_tokens", 0))
-
-
 def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
     """Questions that got no answer from the model before."""
     late: set[str] = set()
-    for start in range(0, len(hashes), MANY):
-        here = questions.c.question.in_(hashes[start : start + MANY]), questions.c.state == FAILED
-        late.update(connection.execute(select(questions.c.question).where(*here).distinct()).scalars())
+    for here in one_of(questions.c.question, hashes):
+        query = select(questions.c.question).where(here, questions.c.state == FAILED)
+        late.update(connection.execute(query.distinct()).scalars())
     return late
 
 
@@ -310,10 +302,10 @@ def unpriced(connection: Connection, model: str) -> tuple[float, float, float]:
     terms = {row.id: definition_of(connection, row.definition, row.id).get("terms", {}) for row in rows}
     free = [name for name, settings in terms.items() if not (settings.get("price_in") or settings.get("price_out"))]
     c, total = questions.c, [0.0, 0.0, 0.0]
-    for start in range(0, len(free), MANY):
-        used = func.coalesce(c.tokens, c.tokens_most)
-        sums = select(*(func.sum(column) for column in (c.tokens_in, c.tokens_out, used)))
-        sums_of_part = connection.execute(sums.where(c.series.in_(free[start : start + MANY]))).one()
+    used = func.coalesce(c.tokens, c.tokens_most)
+    sums = select(*(func.sum(column) for column in (c.tokens_in, c.tokens_out, used)))
+    for here in one_of(c.series, free):
+        sums_of_part = connection.execute(sums.where(here)).one()
         total = [so_far + (more or 0.0) for so_far, more in zip(total, sums_of_part, strict=True)]
     return total[0], total[1], max(0.0, total[2] - total[0] - total[1])
 
@@ -336,10 +328,8 @@ def series_of(connection: Connection, assessor: str) -> list[Series]:
 
 def rows_of(connection: Connection, column: str, values: Iterable[str], *where: ColumnElement[bool]) -> list[Row[Any]]:
     """The questions with one of these values in a column, in the order in which they were asked."""
-    chunk_values = list(values)
     rows: list[Row[Any]] = []
-    for start in range(0, len(chunk_values), MANY):
-        here = questions.c[column].in_(chunk_values[start : start + MANY])
+    for here in one_of(questions.c[column], values):
         rows += connection.execute(select(questions).where(here, *where))
     return sorted(rows, key=lambda row: (row.asked, row.id))
 

@@ -128,22 +128,18 @@ def read_prompt(path: str) -> Prompt:
         names = ", ".join(bundled())
         raise DataError(f"{path}: no such file; name a prompt's file, or one that comes along ({names})")
     file = TomlFile(where, Prompt, name=os.path.splitext(os.path.basename(where))[0])
-    for problem, key in (*_bad_grades(file.value), *_misplaced(file.value)):
+    for problem, key in _faults(file.value):
         file.refuse(problem, key)
     return file.value
 
 
-def _bad_grades(prompt: Prompt) -> Iterator[tuple[str, str]]:
-    """What is wrong with the grades, and under which key."""
+def _faults(prompt: Prompt) -> Iterator[tuple[str, str]]:
+    """What is wrong with the grades, and with the names in braces; each with the key of the file."""
     if prompt.kind == "pairwise":
         if prompt.grades:
             yield "a pairwise prompt has no [grades]: its answers are a, b and neither", "grades"
     elif len(prompt.grades) < 2:
         yield f"expected [grades] with two grades or more, found {len(prompt.grades)}", "grades"
-
-
-def _misplaced(prompt: Prompt) -> Iterator[tuple[str, str]]:
-    """Names in braces that are missing, or that have no value."""
     needed, allowed = PLACEHOLDERS[prompt.kind]
     names = NAME.findall(f"{prompt.system}\n{prompt.user}")
     lacking = [name for name in needed if name not in names]
@@ -173,7 +169,7 @@ class LlmQuestion(NamedTuple):
     subject: Subject
     hash: str
     length: int
-    shown: int
+    shown_length: int
     purpose: str = LABEL
 
     def event(self, asker: Asker, answer: StoredAnswer) -> Event:
@@ -189,14 +185,14 @@ class LlmQuestion(NamedTuple):
             source="model",
             seconds=answer.seconds,
             guideline=asker.prompt.hash,
-            passage=self._passage(asker, answer.shown),
+            passage=self._passage(asker, answer.shown_length),
             aspect=RELEVANCE,
             origin=f"question {answer.id}",
         )
 
     def shorter(self, limit: int) -> int | None:
         """The next shorter limit after a text was too long for the server; None if little would be left."""
-        half = min(limit, max(self.shown, 1)) // 2
+        half = min(limit, max(self.shown_length, 1)) // 2
         return half if half >= LEAST else None
 
     def _passage(self, asker: Asker, length: int) -> str:
@@ -298,11 +294,11 @@ def _sides(topic: str, one: str, other: str, seed: int) -> Subject:
 
 
 def refuse_unknown(
-    asked: Iterable[Subject], topics: Mapping[str, Topic], has: Callable[[str], bool], pool: str, collection: str
+    subjects: Iterable[Subject], topics: Mapping[str, Topic], has: Callable[[str], bool], pool: str, collection: str
 ) -> None:
     """Raise DataError if a pool asks about topics or documents that the collection lacks."""
     kinds = ("topic", "document", "document")
-    names = dict.fromkeys(each for subject in asked for each in zip(kinds, subject, strict=True) if each[1])
+    names = dict.fromkeys(each for subject in subjects for each in zip(kinds, subject, strict=True) if each[1])
     strange = [each for each in names if not (each[1] in topics if each[0] == "topic" else has(each[1]))]
     if strange:
         kind, name = strange[0]

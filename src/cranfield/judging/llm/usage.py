@@ -224,7 +224,7 @@ def _plain_run(each: ModelRun) -> dict[str, Any]:
 
 
 class ModelFailure(NamedTuple):
-    """A question without a label, why, and what came back."""
+    """A question without a label: the reason, and the raw reply."""
 
     id: str
     assessor: str
@@ -276,8 +276,9 @@ class ModelFailures(Rows[ModelFailure]):
 
 
 def model_runs(log: Log, model: str = "") -> ModelRuns:
-    """The usage of LLM judges in a log: of all, or of one by its name, with or without its prompt (NAME/PROMPT-
-    VERSION).
+    """The usage of all LLM judges in a log, or of one.
+
+    A judge is named with its prompt (NAME/PROMPT-VERSION), or without it for all prompts of the model.
     """
     every = _every(log)
     if not model:
