@@ -23,8 +23,6 @@ from cranfield.stats.unpaired import welch_error
 if TYPE_CHECKING:
     from cranfield.stats.ties import Floats
 
-__all__ = ["Equivalence", "non_inferiority", "tost"]
-
 
 @dataclass(frozen=True)
 class Equivalence:

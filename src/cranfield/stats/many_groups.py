@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from cranfield.stats.ties import Bools, Floats
 
 
-__all__ = ["letters"]
-
 MOST_LETTERED_GROUPS = 2_000
 
 
@@ -190,19 +188,6 @@ def _spread(df: float) -> tuple[Floats, Floats]:
 def _nodes(n: int) -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(n)
     return nodes, weights
-
-
-__all__ = [
-    "Anova",
-    "Friedman",
-    "Pairwise",
-    "friedman",
-    "max_t",
-    "nemenyi",
-    "randomised_tukey_hsd",
-    "tukey_hsd",
-    "two_way_anova",
-]
 
 
 CELLS = 1 << 21  # cells of permuted tables in memory at once: 16 MB

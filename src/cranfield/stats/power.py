@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = [
-    "Design",
-    "anova_power",
-    "anova_sample_size",
-    "detectable_difference",
-    "interval_width",
-    "power",
-    "power_curve",
-    "power_tests",
-    "sample_size",
-    "width_sample_size",
-]
-
 MOST = 10_000_000  # maximum number of blocks in a formula
 MOST_SIMULATED = 20_000
 LOT = 250  # simulated experiments at a time

@@ -41,16 +41,6 @@ if TYPE_CHECKING:
     from cranfield.stats.ties import Floats, Ints
 
 
-__all__ = [
-    "Discrimination",
-    "SwapRates",
-    "achieved_levels",
-    "bootstrap_difference_needed",
-    "discrimination",
-    "swap_rates",
-]
-
-
 MOST_BINS = 1_000_000
 ROUNDING = 1e-12  # means closer than this, relative to the largest value, are equal
 
@@ -226,9 +216,6 @@ def _added(total: Ints, some: Ints) -> Ints:
     return total
 
 
-__all__ = ["SplitHalf", "spearman_brown", "split_half", "split_sizes"]
-
-
 @dataclass(frozen=True)
 class SplitHalf:
     """The correlation between two separate sets of blocks, over many splits."""
@@ -317,9 +304,6 @@ def _two_means(values: Floats, size: int, rng: Generator) -> tuple[Floats, Float
     order = rng.permutation(len(values))
     first, second = values[order[:size]], values[order[size : 2 * size]]
     return even(first.mean(axis=0), values), even(second.mean(axis=0), values)
-
-
-__all__ = ["DStudy", "GStudy", "blocks_needed", "d_study", "g_study", "g_study_from_mean_squares"]
 
 
 @dataclass(frozen=True)

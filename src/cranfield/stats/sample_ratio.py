@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["anytime_p", "anytime_share", "chi_square_p", "exact_p", "exact_share", "log_evidence", "sign_p"]
-
 CONCENTRATION = 1_000.0
 """How close to the planned shares others are looked for: as if so many units had shown them. Of two equal shares, this is
 a standard deviation of 1.6 points; a sample ratio that is wrong by less takes tens of thousands of units to see."""

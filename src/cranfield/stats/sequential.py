@@ -34,23 +34,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = [
-    "FIXED",
-    "SCHEDULES",
-    "SPENDINGS",
-    "Fixed",
-    "GroupSequentialRule",
-    "LookRule",
-    "LookSchedule",
-    "Sequence",
-    "Spending",
-    "bounds",
-    "crossing",
-    "information",
-    "schedule",
-    "spending",
-]
-
 FAR = 8.0  # standard deviations from the middle at which a density is cut
 SAME = 1e-9  # a look that adds less than this share of information sees the estimate of the look before it
 CLOSE = 1e-3  # a look that adds less than this share of information counts as if it added this much

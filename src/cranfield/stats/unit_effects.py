@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = [
-    "DistinctRows",
-    "Resampled",
-    "bootstrap",
-    "mann_whitney",
-    "quantile",
-    "superiority",
-    "winsor_limits",
-    "winsorised",
-]
-
 FEW = 50  # units to a distinct row, from which on drawing counts is quicker than drawing units
 CELLS = 2**22  # of a table of counts kept at once
 
