@@ -171,7 +171,8 @@ def power(design: Design, n: int, difference: float) -> float:
     """
     _check(n, difference)
     if design.simulated:
-        return _power_simulated(design, n, difference)
+        *_, (detected, _) = _simulated(design, n, difference)
+        return detected / design.trials
     return TESTS[design.test].power_at(n, design.prospect(difference), design.alpha, design.alternative)
 
 
@@ -323,12 +324,6 @@ def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _power_simulated(design: Design, n: int, difference: float) -> float:
-    """The share of simulated experiments that find the difference."""
-    *_, (detected, _) = _simulated(design, n, difference)
-    return detected / design.trials
 
 
 def _simulated(design: Design, n: int, difference: float) -> Iterator[tuple[int, int]]:

@@ -30,7 +30,7 @@ import numpy as np
 
 from cranfield.base.errors import DataError
 from cranfield.stats.block_tables import block_table, even, no_error, probability
-from cranfield.stats.correlation import COEFFICIENTS, correlation
+from cranfield.stats.correlation import correlation, named_coefficient
 from cranfield.stats.many_groups import two_way_anova
 
 if TYPE_CHECKING:
@@ -171,9 +171,7 @@ def swap_rates(
     (0.0, [0, 857, 143])
     """
     values = block_table(table)
-    size = len(values) // 2 if size is None else size
-    if not 1 <= size <= len(values) // 2:
-        raise DataError(f"swap rates: a set must hold 1 to {len(values) // 2} of {len(values)} blocks, got {size}")
+    size = _set_size("swap rates", size, len(values))
     span = float(np.ptp(values))
     width = max(0.01, span / 100 * (span > 1)) if width is None else width
     if not width > span / MOST_BINS or trials < 1:
@@ -193,6 +191,14 @@ def swap_rates(
         swapped = _added(swapped, np.bincount(place[first * second < 0]))
     swapped = _added(swapped, np.zeros(len(compared), np.int64))
     return SwapRates(np.arange(len(compared), dtype=np.float64) * width, compared, swapped, size, trials)
+
+
+def _set_size(method: str, size: int | None, blocks: int) -> int:
+    """The number of blocks in each of two separate sets: half of all blocks by default, and at most that."""
+    half = blocks // 2
+    if size is not None and not 1 <= size <= half:
+        raise DataError(f"{method}: a set must hold 1 to {half} of {blocks} blocks, got {size}")
+    return half if size is None else size
 
 
 def _of_pairs(pairs: Any, what: str) -> Floats:
@@ -260,11 +266,8 @@ def split_half(
     """
     probability("level", level)
     values = block_table(table)
-    size = len(values) // 2 if size is None else size
-    if kind not in COEFFICIENTS:
-        raise DataError(f"no correlation {kind!r}; there are {', '.join(COEFFICIENTS)}")
-    if not 1 <= size <= len(values) // 2:
-        raise DataError(f"split-half: a set must hold 1 to {len(values) // 2} of {len(values)} blocks, got {size}")
+    named_coefficient(kind)  # an unknown name is refused before the work begins
+    size = _set_size("split-half", size, len(values))
     if trials < 1:
         raise DataError(f"split-half: expected one trial or more, got {trials}")
     rng = np.random.default_rng(0) if rng is None else rng
@@ -399,17 +402,7 @@ def g_study_from_mean_squares(
         "blocks": (ms_blocks - ms_residual) / groups,
         "residual": ms_residual,
     }
-    components, negative = _clamped(raw)
-    return GStudy(
-        blocks,
-        groups,
-        1,
-        **components,
-        ms_groups=ms_groups,
-        ms_blocks=ms_blocks,
-        ms_residual=ms_residual,
-        negative=negative,
-    )
+    return _study((blocks, groups, 1), raw, ms_groups, ms_blocks, ms_residual)
 
 
 def d_study(study: GStudy, blocks: int | None = None, replicates: int | None = None, level: float = 0.95) -> DStudy:
@@ -478,17 +471,20 @@ def _nested(values: Floats) -> GStudy:
         "replicates": (ms_runs - ms_error) / blocks,
         "residual": ms_error,
     }
-    components, negative = _clamped(raw)
-    means = {"ms_groups": ms_groups, "ms_blocks": ms_blocks, "ms_residual": ms_error}
-    return GStudy(blocks, groups, replicates, **components, **means, negative=negative)
+    return _study(values.shape, raw, ms_groups, ms_blocks, ms_error)
 
 
 def _mean_square(values: Floats, squares: float, df: int) -> float:
     return 0.0 if no_error(values, squares) else float(squares) / df
 
 
-def _clamped(raw: dict[str, float]) -> tuple[dict[str, float], tuple[str, ...]]:
-    return {name: max(0.0, one) for name, one in raw.items()}, tuple(name for name, one in raw.items() if one < 0)
+def _study(
+    shape: tuple[int, ...], raw: dict[str, float], ms_groups: float, ms_blocks: float, ms_residual: float
+) -> GStudy:
+    """The study with components below 0 set to 0; `shape` is the number of blocks, groups and replicates."""
+    components = {name: max(0.0, one) for name, one in raw.items()}
+    means = {"ms_groups": ms_groups, "ms_blocks": ms_blocks, "ms_residual": ms_residual}
+    return GStudy(*shape, **components, **means, negative=tuple(name for name, one in raw.items() if one < 0))
 
 
 def _ratio(signal: float, error: float) -> float:

@@ -214,17 +214,12 @@ class Test(SignificanceTest, ABC):
         """
         one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
         pair_weights = None if weights is None else np.asarray(weights, np.float64)
-        if rng is None:
-            rng = self._without_chance()
+        if rng is None and self.sampled:
+            raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1); any seed will do")
+        rng = np.random.default_rng(0) if rng is None else rng  # a test without resamples draws nothing
         return self.with_parameters(**parameters).outcomes(
             one, other, SignificanceSettings(alternative, level, resamples, rng, pair_weights)
         )
-
-    def _without_chance(self) -> np.random.Generator:
-        """A random generator for a test that draws nothing; DataError for a test that draws resamples."""
-        if self.sampled:
-            raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1); any seed will do")
-        return np.random.default_rng(0)
 
     def outcomes(self, a: Floats, b: Floats, question: SignificanceSettings) -> list[SignificanceResult]:
         """The result for each row."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.stats.paired import t_limits
+from cranfield.stats.paired import t_test
 from cranfield.stats.ties import NEAR, Floats, mid_ranks, rounding
 from cranfield.stats.two_sample_test import SignificanceSettings, SignificanceValues, Test, normal_tails, p_from_tails
 
@@ -49,13 +49,7 @@ class Welch(_Unpaired):
     needs_spread = True
 
     def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
-        from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
-
-        mean = b.mean(axis=1) - a.mean(axis=1)
-        error, freedom = welch_error(a, b)
-        t = mean / error
-        p = p_from_tails(stdtr(freedom, t), stdtr(freedom, -t), question.alternative)
-        return SignificanceValues(p, t, *t_limits(mean, error, freedom, question.tails))
+        return t_test(b.mean(axis=1) - a.mean(axis=1), *welch_error(a, b), question)
 
 
 class MannWhitney(_Unpaired):

@@ -133,7 +133,8 @@ class Consensus(Registered, ABC):
         truth = gold_codes(once, gold or {})
         opinion = self.opinion(once, truth)
         is_gold = truth >= 0
-        posterior = np.where(is_gold[:, None], _sure(truth, len(labels.scale)), opinion.posterior)
+        posterior = np.array(opinion.posterior, np.float64)
+        posterior[is_gold] = np.eye(len(labels.scale))[truth[is_gold]]
         best = np.where(is_gold[:, None], posterior > 0, _best(opinion.score))
         code = chosen_of(best, ties)
         return ConsensusLabels(
@@ -166,11 +167,6 @@ def gold_codes(labels: Labels, gold: Mapping[Any, Hashable]) -> Ints:
         if name not in place:
             raise DataError(f"gold of item {item!r}: label {shortened(name)} is not on the scale")
     return np.array([place[gold[item]] if item in gold else OPEN for item in labels.items], np.int64)
-
-
-def _sure(code: Ints, labels: int) -> Floats:
-    """Probability 1 for one label of each item; meaningless rows for a code of -1."""
-    return np.asarray(np.eye(labels)[code], np.float64) if labels else np.zeros((len(code), 0))
 
 
 def _best(score: Floats) -> Bools:
