@@ -138,32 +138,32 @@ class Agreement:
     """The value of a coefficient with its interval."""
 
     coefficient: str
-    """As one would type it."""
+    """The name with its parameters, as a user types it."""
     value: float
-    """NaN where it does not exist; then `reason` says why."""
+    """NaN if the coefficient is undefined; `reason` then says why."""
     low: float = math.nan
     high: float = math.nan
-    """The interval over clusters, or over items; NaN where there is none, and `doubts` say why."""
+    """The interval over clusters, or over items; NaN if it cannot be computed, and `doubts` say why."""
     level: float = 0.95
     observed: float = math.nan
-    """Agreement as it is, or the disagreement where the coefficient is made of that."""
+    """The observed agreement; for Krippendorff's alpha, the observed disagreement."""
     expected: float = math.nan
-    """What chance would give."""
+    """The agreement (or disagreement) expected by chance."""
     rates: tuple[tuple[float, ...], ...] = ()
-    """The share of each label on the scale, items counting alike: of each of two raters, or of all together."""
+    """The share of each label, with equal weight for each item: one row for each of two raters, or one row for all."""
     items: int = 0
-    """With two labels or more: those that agreement is about."""
+    """The number of items with two labels or more, which agreement is computed from."""
     labels: int = 0
-    """That the coefficient looked at."""
+    """The number of labels that the coefficient uses."""
     repeated: int = 0
     """Labels left out because their rater had labelled the item before."""
     clusters: int = 0
-    """That have items with two labels or more, and are left out in turn; 0 where the interval is over items."""
+    """The number of clusters that were left out in turn for the interval; 0 if the interval is over items."""
     resamples: int = 0
-    """Of the items, where the interval is over these."""
+    """The number of resamples of items; 0 if the interval is over clusters."""
     reason: str = ""
     doubts: tuple[str, ...] = ()
-    """What limits the interval: few clusters or items, no disagreement at all, no value without a cluster."""
+    """Why the interval is missing or less reliable: few clusters or items, no disagreement, no value without a cluster."""
 
     @property
     def defined(self) -> bool:
@@ -238,7 +238,7 @@ def alike(weights: Any, scale: Scale) -> Floats:
 
 
 class AgreementCoefficient(StatisticalMethod, ABC):
-    """A coefficient of agreement: its arithmetic, what it is, and what it promises."""
+    """A coefficient of agreement: its computation, its description and its properties."""
 
     registry: ClassVar[Registry[AgreementCoefficient]] = Registry(
         "coefficient", "agreement_coefficients", refusal=DataError

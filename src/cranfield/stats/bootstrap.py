@@ -259,7 +259,7 @@ class _Bootstrap(Test):
 
 
 class Percentile(_Bootstrap):
-    """Where do the means of resampled differences lie? The interval is their middle part. Too narrow for few pairs."""
+    """Where do the means of resampled differences lie? The interval is their middle part; it is too narrow for few pairs."""
 
     name = "bootstrap"
     title = "bootstrap (percentile)"
@@ -307,9 +307,9 @@ class BCa(_Bootstrap):
 
 
 class Studentised(_Bootstrap):
-    """The bootstrap of t values: the mean measured in its own standard errors.
+    """The bootstrap of t values: each resampled mean is divided by its own standard error.
 
-    The best of the three if differences are skewed; too narrow if a few of them are huge.
+    This is the best of the three bootstraps if differences are skewed; it is too narrow if a few of them are huge.
     """
 
     name = "bootstrap-t"

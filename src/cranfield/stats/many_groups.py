@@ -273,10 +273,10 @@ class Pairwise:
     means: Floats
     differences: Floats
     statistic: Floats  # q: the difference in standard errors of a mean; for the randomised test the difference itself
-    p: Floats  # 1 on the diagonal; NaN where it cannot be had, then `reason` says why
+    p: Floats  # 1 on the diagonal; NaN if it cannot be computed, then `reason` says why
     low: Floats
     high: Floats
-    critical: float  # a difference beyond this is one at `level`; for max-t, a t value
+    critical: float  # larger differences are significant at `level`; for max-t, a t value
     level: float
     exact: bool = True  # False: sampled
     resamples: int = 0
@@ -310,7 +310,7 @@ class Friedman:
     blocks: int
     groups: int
     mean_ranks: Floats  # 1 is the largest value; tied values share
-    chi2: float  # corrected for ties; NaN where it cannot be had, then `reason` says why
+    chi2: float  # corrected for ties; NaN if it cannot be computed, then `reason` says why
     p: float  # of chi2
     f: float  # Iman and Davenport (1980)
     p_f: float
@@ -540,7 +540,7 @@ def nemenyi(table: Any, level: float = 0.95) -> Pairwise:
 
 
 class TestOfMany(SignificanceTest):
-    """A test of many groups at once; whether it tests their pairs, and which tests are made with it."""
+    """A test of many groups at once: whether it tests their pairs, and which tests run together with it."""
 
     __test__: ClassVar[bool] = False  # pytest: this is not one of yours
 
@@ -584,7 +584,7 @@ class TestOfMany(SignificanceTest):
 
 
 class TukeyHSD(TestOfMany):
-    """Every pair, after a two-way analysis of variance."""
+    """Compares every pair of groups after a two-way analysis of variance."""
 
     name = "tukey"
     title = "Tukey HSD"
@@ -593,7 +593,7 @@ class TukeyHSD(TestOfMany):
 
 
 class RandomisedTukeyHSD(TestOfMany):
-    """Every pair, by permutation."""
+    """Compares every pair of groups by permuting the values within blocks."""
 
     name = "randomised-tukey"
     title = "randomised Tukey HSD"
@@ -603,7 +603,7 @@ class RandomisedTukeyHSD(TestOfMany):
 
 
 class MaxT(TestOfMany):
-    """Every pair by its own t, against the largest t of all pairs over blocks drawn again."""
+    """Compares every pair of groups by its own t, against the largest t of all pairs in resampled blocks."""
 
     name = "max-t"
     title = "max-t test"
@@ -615,7 +615,7 @@ class MaxT(TestOfMany):
 
 
 class TwoWayAnova(TestOfMany):
-    """Whether any group differs; pairs by Tukey HSD."""
+    """Tests whether any group differs; Tukey HSD then compares the pairs."""
 
     name = "anova"
     title = "two-way ANOVA"
@@ -626,7 +626,7 @@ class TwoWayAnova(TestOfMany):
 
 
 class FriedmanTest(TestOfMany):
-    """Whether any differs, by ranks; pairs by Nemenyi."""
+    """Tests by ranks whether any group differs; Nemenyi's test then compares the pairs."""
 
     name = "friedman"
     title = "Friedman"
@@ -638,7 +638,7 @@ class FriedmanTest(TestOfMany):
 
 
 class Nemenyi(TestOfMany):
-    """Every pair, by mean ranks."""
+    """Compares every pair of groups by their mean ranks."""
 
     name = "nemenyi"
     title = "Nemenyi"

@@ -94,9 +94,9 @@ class T(Test):
 
 
 def _below(t: float, df: int, shift: float) -> float:
-    """The probability of less than t; 0 or 1 far out, where the noncentral distribution cannot be computed.
+    """The probability of a value below t; 0 or 1 in the far tails, where the distribution cannot be computed.
 
-    From scipy.special, which loads in a third of the time of scipy.stats and has the same digits.
+    scipy.special loads in a third of the time of scipy.stats and gives the same digits.
     """
     from scipy.special import nctdtr
 
@@ -107,7 +107,7 @@ def _below(t: float, df: int, shift: float) -> float:
 
 
 class Wilcoxon(Test):
-    """Do the differences, ranked by size, lie as much above 0 as below?
+    """Do the differences, ranked by size, lie equally above and below 0?
 
     Assumes that they are symmetric about their middle, which differs from the mean in skewed data. Exact up to 250
     differences other than 0, ties included; zeros are dropped.

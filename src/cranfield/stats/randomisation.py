@@ -290,10 +290,10 @@ def sign_flip_p_rows(
 
 
 class Randomisation(Test):
-    """Is the mean difference larger than random signs of the differences would make it?
+    """Is the mean difference larger than it would be if the differences had random signs?
 
-    Assumes nothing about their distribution. All signs are tried where they are no more than the resamples, else a random
-    sample. The interval holds the shifts that the test does not reject.
+    Assumes nothing about their distribution. If there are at most `resamples` combinations of signs, all are tried, else a
+    random sample. The interval contains the shifts that the test does not reject.
     """
 
     name = "randomisation"

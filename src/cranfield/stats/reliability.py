@@ -182,10 +182,8 @@ def swap_rates(
     compared, swapped = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for _ in range(trials):
         order = rng.permutation(len(values))
-        first, second = (
-            _settled(part[one] - part[other], values)
-            for part in (values[order[:size]].mean(axis=0), values[order[size : 2 * size]].mean(axis=0))
-        )
+        means = (values[part].mean(axis=0) for part in (order[:size], order[size : 2 * size]))
+        first, second = (_settled(mean[one] - mean[other], values) for mean in means)
         place = np.floor(np.abs(first) / width + 1e-9).astype(np.int64)
         compared = _added(compared, np.bincount(place))
         swapped = _added(swapped, np.bincount(place[first * second < 0]))
@@ -402,7 +400,7 @@ def g_study_from_mean_squares(
         "blocks": (ms_blocks - ms_residual) / groups,
         "residual": ms_residual,
     }
-    return _study((blocks, groups, 1), raw, ms_groups, ms_blocks, ms_residual)
+    return _study(blocks, groups, 1, raw, ms_groups, ms_blocks, ms_residual)
 
 
 def d_study(study: GStudy, blocks: int | None = None, replicates: int | None = None, level: float = 0.95) -> DStudy:
@@ -471,20 +469,19 @@ def _nested(values: Floats) -> GStudy:
         "replicates": (ms_runs - ms_error) / blocks,
         "residual": ms_error,
     }
-    return _study(values.shape, raw, ms_groups, ms_blocks, ms_error)
+    return _study(blocks, groups, replicates, raw, ms_groups, ms_blocks, ms_error)
 
 
 def _mean_square(values: Floats, squares: float, df: int) -> float:
     return 0.0 if no_error(values, squares) else float(squares) / df
 
 
-def _study(
-    shape: tuple[int, ...], raw: dict[str, float], ms_groups: float, ms_blocks: float, ms_residual: float
-) -> GStudy:
-    """The study with components below 0 set to 0; `shape` is the number of blocks, groups and replicates."""
+def _study(blocks: int, groups: int, replicates: int, raw: dict[str, float], *mean_squares: float) -> GStudy:
+    """The study with components below 0 set to 0; the mean squares are those of groups, blocks and residuals."""
     components = {name: max(0.0, one) for name, one in raw.items()}
-    means = {"ms_groups": ms_groups, "ms_blocks": ms_blocks, "ms_residual": ms_residual}
-    return GStudy(*shape, **components, **means, negative=tuple(name for name, one in raw.items() if one < 0))
+    means = dict(zip(("ms_groups", "ms_blocks", "ms_residual"), mean_squares, strict=True))
+    negative = tuple(name for name, one in raw.items() if one < 0)
+    return GStudy(blocks, groups, replicates, **components, **means, negative=negative)
 
 
 def _ratio(signal: float, error: float) -> float:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from cranfield.stats.ties import Floats
 
 CONCENTRATION = 1_000.0
-"""How close to the planned shares others are looked for: as if so many units had shown them. Of two equal shares, this is
-a standard deviation of 1.6 points; a sample ratio that is wrong by less takes tens of thousands of units to see."""
+"""The concentration of the Dirichlet distribution around the planned shares. For two equal shares, 1,000 is a standard
+deviation of 1.6 points; a smaller mismatch takes tens of thousands of units to detect."""
 SIGN_CONCENTRATION = 20.0  # of wins and losses: a standard deviation of 11 points
 STEPS = 60
 
@@ -61,7 +61,7 @@ def exact_p(counts: Sequence[int], shares: Sequence[float]) -> float:
     total = int(table.sum())
     below = [float(bdtr(n, total, share)) for n, share in zip(table, planned, strict=True)]
     above = [float(bdtrc(n - 1, total, share)) if n else 1.0 for n, share in zip(table, planned, strict=True)]
-    tests = 2 * (len(planned) if len(planned) > 2 else 1)  # of two counts, one says all of the other
+    tests = 2 * (len(planned) if len(planned) > 2 else 1)  # two counts need one test: the second follows from the first
     return min(1.0, tests * min(*below, *above))
 
 

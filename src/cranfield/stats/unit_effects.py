@@ -60,7 +60,7 @@ class DistinctRows:
             raise DataError(f"expected two units or more in each arm, found {number.sum():.0f}")
         single = rows.shape[1] == 1  # sorting numbers is many times quicker than sorting rows
         distinct, place = np.unique(rows, axis=None if single else 0, return_inverse=True)
-        return cls(distinct.reshape(-1, rows.shape[1]), np.bincount(place.ravel(), number, len(distinct)))
+        return cls(distinct.reshape(-1, rows.shape[1]), _tallied(place.ravel(), number, len(distinct)))
 
     @property
     def n(self) -> int:
@@ -264,7 +264,11 @@ def _at(sample: DistinctRows, places: Floats) -> Floats:
 def _ranked(a: DistinctRows, b: DistinctRows) -> tuple[Floats, Floats, Floats]:
     """For each distinct value of both arms: the number of units of each arm that have it, and its mid-rank."""
     values, place = np.unique(np.r_[a.values, b.values], return_inverse=True)
-    in_a = np.bincount(place[: len(a.values)], a.counts, len(values))
-    in_b = np.bincount(place[len(a.values) :], b.counts, len(values))
+    in_a = _tallied(place[: len(a.values)], a.counts, len(values))
+    in_b = _tallied(place[len(a.values) :], b.counts, len(values))
     both = in_a + in_b
     return in_a, in_b, np.asarray(np.cumsum(both) - (both - 1) / 2, np.float64)
+
+
+def _tallied(place: npt.NDArray[np.intp], number: Floats, length: int) -> Floats:
+    return np.asarray(np.bincount(place, number, length), np.float64)

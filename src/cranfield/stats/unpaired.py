@@ -38,7 +38,7 @@ class _Unpaired(Test):
 
 
 class Welch(_Unpaired):
-    """Have two unpaired samples the same mean, whatever their spreads? The interval is Welch's."""
+    """Do two unpaired samples have the same mean? Their spreads may differ. The interval is Welch's."""
 
     name = "welch"
     title = "Welch's t-test"
@@ -53,7 +53,7 @@ class Welch(_Unpaired):
 
 
 class MannWhitney(_Unpaired):
-    """Is a value of one unpaired sample as likely above one of the other as below?
+    """Is a value of one unpaired sample as often above a value of the other sample as below it?
 
     Exact up to 40 values, ties included; beyond, normal with corrections for ties and continuity.
     """
@@ -86,7 +86,7 @@ class MannWhitney(_Unpaired):
 
 
 class Permutation(_Unpaired):
-    """Is the difference of two unpaired means larger than a random division of all values into two samples would make it?
+    """Is the difference of two unpaired means larger than after a random division of all values into two samples?
 
     All divisions are tried if these are no more than `resamples`, else a random sample.
     """

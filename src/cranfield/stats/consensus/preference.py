@@ -80,7 +80,7 @@ class Strengths(NamedTuple):
     items: Names
     strength: Floats
     component: Ints
-    """Items of one number are linked by chains of wins both ways; others can be told apart by who beat whom alone."""
+    """The component of each item. Items of one component are linked by chains of wins in both directions."""
     comparable: bool
     """Whether strengths of different components may be compared."""
     iterations: int = 0
@@ -145,8 +145,8 @@ class BradleyTerry(OfPreferences):
         component = components(wins)
         told_apart = wins if self.prior else _within(wins, component)
         won = np.asarray(told_apart.sum(axis=1), np.float64).ravel() + self.prior / 2
-        strength, *steps = _newton(_pairs(told_apart), won, self.prior, component, self.passes)
-        return Strengths(str(self), preferences.items, strength, component, self.prior > 0, *steps)
+        strength, steps, converged = _newton(_pairs(told_apart), won, self.prior, component, self.passes)
+        return Strengths(str(self), preferences.items, strength, component, self.prior > 0, steps, converged)
 
 
 class Pairs(NamedTuple):
