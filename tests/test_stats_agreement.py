@@ -474,7 +474,7 @@ def test_many_patterns_do_without_acceleration(monkeypatch):
 def test_patterns_of_many_labels_are_told_apart_row_by_row():
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, (50, 80))
-    patterns = Patterns.of_rows(np.vstack([rows, rows]))
+    patterns = Patterns.of(np.ones(100, bool), np.vstack([rows, rows]))
     assert len(patterns.times) == 50
     assert set(patterns.times) == {2}
 

@@ -27,7 +27,7 @@ from cranfield.base.kernels import Order, encode
 from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Table, plain
 from cranfield.formats import as_runs, write_qrels
-from cranfield.formats.label_files import Judgment, latest
+from cranfield.formats.label_files import latest
 from cranfield.formats.pool_files import PoolItem, SheetTexts, pool_lines, sheet_lines
 from cranfield.pooling.strategy import STRATEGIES, Picker, Rankings, rankings
 

@@ -25,7 +25,6 @@ from cranfield.evaluation.bounds import bounds_of
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.formats import as_qrels, as_runs
 from cranfield.pooling.partial_judgments import Partial, rows_of
-from cranfield.pooling.strategy import rankings
 from cranfield.pooling.strategy import rankings as leading_of
 from cranfield.stats.correlation import tau_ap_a, tau_b
 
@@ -178,7 +177,7 @@ def holes(
     order: Order = Order(),  # noqa: B008
 ) -> list[PoolItem]:
     """The documents to judge next: the unjudged ones in the top-k of runs, by their weight in RBP."""
-    tops = rankings(runs, depth, order=order)
+    tops = leading_of(runs, depth, order=order)
     items: list[PoolItem] = []
     for topic, judged in qrels.to_dict().items():
         if topic in tops.candidates:

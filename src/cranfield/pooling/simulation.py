@@ -177,8 +177,11 @@ def simulate(
     refuse_below(0, seed=seed)
     if not efforts or not all(0 < effort <= 1 for effort in efforts):
         raise ConventionError(f"efforts must lie above 0 and at most at 1, got {list(efforts)}")
-    methods = [STRATEGIES.named(each) for each in strategies] if strategies else _all_strategies(texts)
-    _refuse_unfit(methods, texts)
+    methods = [STRATEGIES.named(each) for each in strategies or STRATEGIES]
+    if strategies:
+        _refuse_unfit(methods, texts)
+    else:
+        methods = [each for each in methods if not each.samples and (texts is not None or not each.reads)]
     opened = as_runs(runs)
     partial = Partial(qrels, opened, measures, rel=None if rel == 1 else rel, **options)
     rankings = tops or leading_of(partial.opened, depth, depths, partial.evaluator.conventions.order)
@@ -202,12 +205,6 @@ def simulate(
         recall=recall,
         seed=seed,
     )
-
-
-def _all_strategies(texts: Any) -> list[Strategy]:
-    """All strategies that do not sample; those that read texts only if there are texts."""
-    kinds = [each for each in STRATEGIES.values() if not each.samples and (texts is not None or not each.reads)]
-    return [each() for each in kinds]
 
 
 @dataclass(frozen=True)

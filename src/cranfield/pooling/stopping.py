@@ -52,14 +52,17 @@ class Stopping:
     @property
     def recall(self) -> float:
         """The estimated recall."""
-        total = self.relevant + self.unfound
-        return self.relevant / total if total else 1.0
+        return _recall(self.relevant, self.unfound)
 
     @property
     def recall_low(self) -> float:
         """The recall at the upper bound of unfound documents."""
-        total = self.relevant + self.high
-        return self.relevant / total if total else 1.0
+        return _recall(self.relevant, self.high)
+
+
+def _recall(relevant: int, unfound: float) -> float:
+    """The share of relevant documents that were found; 1 if nothing is relevant."""
+    return relevant / (relevant + unfound) if relevant + unfound else 1.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,7 +173,7 @@ def _topic(
     else:
         unfound, low, high = from_curve(flags, len(items), level)
         method = "curve"
-    likely = relevant / (relevant + high) if relevant + high > 0 else 1.0
+    likely = _recall(relevant, high)
     if likely >= target:
         return Stopping(*facts, unfound, low, high, method, True, f"{likely:.0%} found even at the upper bound")
     if method == "curve" and knee(flags):

@@ -82,16 +82,12 @@ class Patterns:
         return round(float(one if self.other is None else one + self.times @ self.other.sum(axis=1)))
 
     @classmethod
-    def of_rows(cls, rows: Ints, labelled: Bools | None = None) -> Patterns:
-        """Patterns from one row of counts per item, or per `labelled` item."""
-        first, times, code = _distinct(rows)
-        return cls(times, rows[first].astype(np.float64), None, _of_item(code, labelled))
-
-    @classmethod
-    def of_sides(cls, one: Floats, other: Floats, labelled: Bools | None = None) -> Patterns:
-        """Patterns from the shares of labels on one side and on the other: one row per item, or per `labelled` item."""
-        first, times, code = _distinct(np.hstack([one, other]))
-        return cls(times, one[first], other[first], _of_item(code, labelled))
+    def of(cls, labelled: Bools, one: Floats | Ints, other: Floats | None = None) -> Patterns:
+        """Patterns from one row of counts, or of shares on each of two sides, per `labelled` item."""
+        first, times, code = _distinct(one if other is None else np.hstack([one, other]))
+        of_item = np.full(len(labelled), -1)
+        of_item[labelled] = code
+        return cls(times, one[first].astype(np.float64), None if other is None else other[first], of_item)
 
     def without_each(self, cluster: Ints, number: int) -> Iterator[Floats]:
         """The number of items per pattern without those of each cluster, one row per cluster, in blocks of rows.
@@ -124,15 +120,6 @@ class Patterns:
                 yield np.bincount(cells.ravel(), minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
 
 
-def _of_item(code: Ints, labelled: Bools | None) -> Ints:
-    """The pattern of each item; -1 for items that are not labelled."""
-    if labelled is None:
-        return code
-    answer = np.full(len(labelled), -1)
-    answer[labelled] = code
-    return answer
-
-
 def _distinct(rows: Any) -> tuple[Ints, Floats, Ints]:
     """The first position of each distinct row, its count, and the number of the distinct row of each row."""
     _, codes = np.unique(rows, return_inverse=True)  # NumPy sorts numbers far faster than rows
@@ -151,32 +138,32 @@ class Agreement:
     """The value of a coefficient with its interval."""
 
     coefficient: str
-    """As one would type it."""
+    """The name with its parameters, as a user types it."""
     value: float
-    """NaN where it does not exist; then `reason` says why."""
+    """NaN if the coefficient is undefined; `reason` then says why."""
     low: float = math.nan
     high: float = math.nan
-    """The interval over clusters, or over items; NaN where there is none, and `doubts` say why."""
+    """The interval over clusters, or over items; NaN if it cannot be computed, and `doubts` say why."""
     level: float = 0.95
     observed: float = math.nan
-    """Agreement as it is, or the disagreement where the coefficient is made of that."""
+    """The observed agreement; for Krippendorff's alpha, the observed disagreement."""
     expected: float = math.nan
-    """What chance would give."""
+    """The agreement (or disagreement) expected by chance."""
     rates: tuple[tuple[float, ...], ...] = ()
-    """The share of each label on the scale, items counting alike: of each of two raters, or of all together."""
+    """The share of each label, with equal weight for each item: one row for each of two raters, or one row for all."""
     items: int = 0
-    """With two labels or more: those that agreement is about."""
+    """The number of items with two labels or more, which agreement is computed from."""
     labels: int = 0
-    """That the coefficient looked at."""
+    """The number of labels that the coefficient uses."""
     repeated: int = 0
     """Labels left out because their rater had labelled the item before."""
     clusters: int = 0
-    """That have items with two labels or more, and are left out in turn; 0 where the interval is over items."""
+    """The number of clusters that were left out in turn for the interval; 0 if the interval is over items."""
     resamples: int = 0
-    """Of the items, where the interval is over these."""
+    """The number of resamples of items; 0 if the interval is over clusters."""
     reason: str = ""
     doubts: tuple[str, ...] = ()
-    """What limits the interval: few clusters or items, no disagreement at all, no value without a cluster."""
+    """Why the interval is missing or less reliable: few clusters or items, no disagreement, no value without a cluster."""
 
     @property
     def defined(self) -> bool:
@@ -251,7 +238,7 @@ def alike(weights: Any, scale: Scale) -> Floats:
 
 
 class AgreementCoefficient(StatisticalMethod, ABC):
-    """A coefficient of agreement: its arithmetic, what it is, and what it promises."""
+    """A coefficient of agreement: its computation, its description and its properties."""
 
     registry: ClassVar[Registry[AgreementCoefficient]] = Registry(
         "coefficient", "agreement_coefficients", refusal=DataError
@@ -272,7 +259,7 @@ class AgreementCoefficient(StatisticalMethod, ABC):
         """The patterns of labels without repeats; by default of items with two labels or more."""
         counts = labels.counts()
         several = counts.sum(axis=1) >= 2
-        return Patterns.of_rows(counts[several], several)
+        return Patterns.of(several, counts[several])
 
     def undefined(self, labels: Labels) -> str:
         """Why the coefficient is undefined for these labels; empty if it is defined."""
@@ -347,7 +334,7 @@ class _OfTwo(AgreementCoefficient):
     def patterns(self, labels: Labels) -> Patterns:
         eye = np.eye(len(labels.scale))
         one, other = (eye[column] for column in two_columns(labels))
-        return Patterns.of_sides(one, other, np.bincount(labels.item, minlength=len(labels.items)) == 2)
+        return Patterns.of(np.bincount(labels.item, minlength=len(labels.items)) == 2, one, other)
 
 
 class Cohen(_OfTwo):
@@ -413,7 +400,7 @@ class _Gwet(AgreementCoefficient):
         """All items: an item with one label shows nothing about agreement, but shows how common labels are."""
         counts = labels.counts()
         labelled = counts.sum(axis=1) >= 1
-        return Patterns.of_rows(counts[labelled], labelled)
+        return Patterns.of(labelled, counts[labelled])
 
     def _figures(self, patterns: Patterns, draws: Floats, near: Floats) -> CoefficientValues:
         several = (patterns.sizes >= 2).astype(np.float64)
@@ -537,11 +524,16 @@ class AgreementInterval(NamedTuple):
     clusters: int = 0
 
 
-def _no_interval(value: float, patterns: Patterns) -> tuple[str, ...]:
-    """Why there is no interval over clusters or items: nothing varies."""
+def _no_interval(reason: str, clusters: int = 0) -> AgreementInterval:
+    """An interval that could not be computed, with the reason."""
+    return AgreementInterval(doubts=(f"{reason}: no interval",), clusters=clusters)
+
+
+def _constant(value: float, patterns: Patterns) -> str:
+    """What does not vary, so that there is no interval over clusters or items; empty if something varies."""
     if len(patterns.times) < 2:
-        return ("all items were labelled in the same way: no interval",)
-    return ("no disagreement was seen: no interval",) if value >= 1 - NEAR else ()
+        return "all items were labelled in the same way"
+    return "no disagreement was seen" if value >= 1 - NEAR else ""
 
 
 def interval_over_clusters(
@@ -562,21 +554,19 @@ def interval_over_clusters(
     if clusters < 2:
         return None
     value = float(statistic.figures(patterns, patterns.times[None], scale).value[0])
-    doubts = _no_interval(value, patterns)
-    if doubts:
-        return AgreementInterval(doubts=doubts, clusters=clusters)
+    constant = _constant(value, patterns)
+    if constant:
+        return _no_interval(constant, clusters)
     rows = patterns.without_each(code, len(names))
     without = np.concatenate([statistic.figures(patterns, draws, scale).value for draws in rows])
     if np.isnan(without).any():
-        return AgreementInterval(
-            doubts=("without one of the clusters there is no value: no interval",), clusters=clusters
-        )
+        return _no_interval("without one of the clusters there is no value", clusters)
     if without.max() >= 1 - NEAR:
-        return AgreementInterval(doubts=("one cluster alone has all disagreement: no interval",), clusters=clusters)
+        return _no_interval("one cluster alone has all disagreement", clusters)
     shortfall = np.log1p(-without)
     estimate = jackknife(np.log1p(-value), shortfall, max(_clusters_that_count(shortfall, items) - 1, 1.0), log=True)
     if not estimate.error > NEAR:
-        return AgreementInterval(doubts=("all clusters agree alike: no interval",), clusters=clusters)
+        return _no_interval("all clusters agree alike", clusters)
     high, low = (-float(end) for end in estimate.interval(level))
     return AgreementInterval(max(low, min(statistic.lowest, value)), high, _few_items(int(items.sum())), clusters)
 
@@ -604,13 +594,15 @@ def interval_of(
 ) -> AgreementInterval:
     """The BCa bootstrap interval (bias-corrected and accelerated; Efron, 1987) over items, treated as independent."""
     value = float(statistic.figures(patterns, patterns.times[None], scale).value[0])
-    nothing = _no_interval(value, patterns)
-    if nothing:
-        return AgreementInterval(doubts=nothing)
+    constant = _constant(value, patterns)
+    if constant:
+        return _no_interval(constant)
     blocks = [statistic.figures(patterns, draws, scale).value for draws in patterns.resamples(resamples, rng)]
     values = np.concatenate(blocks)
     finite = np.sort(values[~np.isnan(values)])
-    doubts = _doubts(int(patterns.times[patterns_of_several(patterns)].sum()), resamples, len(finite))
+    doubts = _few_items(int(patterns.times[patterns_of_several(patterns)].sum()))
+    if len(finite) < resamples:
+        doubts += (f"{resamples - len(finite):,} of {resamples:,} resamples have no value",)
     if len(finite) < 2:
         return AgreementInterval(doubts=doubts)
     tails = _corrected_tails(value, finite, _acceleration(statistic, patterns, scale), level)
@@ -626,11 +618,6 @@ def patterns_of_several(patterns: Patterns) -> Bools:
 def _few_items(items: int) -> tuple[str, ...]:
     few = f"{items} items: below {FEW_ITEMS} an interval holds less often than it says"
     return (few,) if items < FEW_ITEMS else ()
-
-
-def _doubts(items: int, resamples: int, defined: int) -> tuple[str, ...]:
-    lost = [f"{resamples - defined:,} of {resamples:,} resamples have no value"] if defined < resamples else []
-    return (*_few_items(items), *lost)
 
 
 def _acceleration(statistic: AgreementCoefficient, patterns: Patterns, scale: Scale) -> float:
@@ -791,7 +778,7 @@ def _against(labels: Labels, rater: int, one: AgreementCoefficient, **how: Any) 
     shares = others[several] / others[several].sum(axis=1, keepdims=True)
     labelled = np.zeros(len(labels.items), np.bool_)
     labelled[items[several]] = True
-    patterns = Patterns.of_sides(np.eye(len(labels.scale))[own[several]], shares, labelled)
+    patterns = Patterns.of(labelled, np.eye(len(labels.scale))[own[several]], shares)
     settings = {"cluster_of": None, "resamples": RESAMPLES, "level": 0.95, "rng": None, **how}
     return _measured(one, patterns, labels, **settings)
 

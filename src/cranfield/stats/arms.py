@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from cranfield.stats.moments import Moments
     from cranfield.stats.ties import Floats
 
-__all__ = [
-    "ArmEffect",
-    "ArmLevel",
-    "EffectEstimate",
-    "MetricColumn",
-    "difference",
-    "doubt",
-    "level",
-    "linear_ratio",
-    "log_ratio",
-    "present",
-]
-
 ROUNDING = 1e-9  # smaller errors, relative to the level, are rounding
 
 

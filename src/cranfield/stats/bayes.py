@@ -37,7 +37,7 @@ class _Bayesian(Test):
 class BayesianBootstrap(_Bayesian):
     """How probable is a mean difference above, within and below the region of practical equivalence?
 
-    Assumes only that the observed values are all possible values. No p-value; the interval is credible.
+    Assumes only that the observed values are all possible values. There is no p-value; the interval is credible.
     """
 
     name = "bayes"
@@ -66,9 +66,10 @@ class BayesianBootstrap(_Bayesian):
 
 
 class BayesianT(_Bayesian):
-    """The same for normally distributed differences and a flat prior: the posterior of the mean is Student's t.
+    """How probable is a mean difference above, within and below the region, if differences are normally distributed?
 
-    No p-value; the interval is credible, and the same as the t-test's.
+    The prior is flat, so the posterior of the mean is Student's t. There is no p-value; the credible interval equals the
+    interval of the t-test.
     """
 
     name = "bayes-t"

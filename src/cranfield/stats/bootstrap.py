@@ -155,10 +155,6 @@ def _means(d: Floats, question: SignificanceSettings) -> Floats:
     return _resampled(d * weights, question, lambda rows, counts: rows @ counts.T / (counts @ weights))
 
 
-def _mean(d: Floats, weights: Floats | None) -> Floats:
-    return d.mean(axis=1) if weights is None else weighted_mean(d, weights)
-
-
 def _t_values(d: Floats, question: SignificanceSettings) -> Floats:
     n = d.shape[1]
     if question.weights is not None:
@@ -255,7 +251,7 @@ class _Bootstrap(Test):
     def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         d = differences(a, b)
         p, low, high = question.in_batches(self.resampled, d)
-        return SignificanceValues(p, _mean(d, question.weights), low, high, False, question.resamples)
+        return SignificanceValues(p, weighted_mean(d, question.weights), low, high, False, question.resamples)
 
     @abstractmethod
     def resampled(self, d: Floats, question: SignificanceSettings) -> tuple[Floats, Floats, Floats]:
@@ -263,7 +259,7 @@ class _Bootstrap(Test):
 
 
 class Percentile(_Bootstrap):
-    """Where do the means of resampled differences lie? The interval is their middle part. Too narrow for few pairs."""
+    """Where do the means of resampled differences lie? The interval is their middle part; it is too narrow for few pairs."""
 
     name = "bootstrap"
     title = "bootstrap (percentile)"
@@ -294,7 +290,7 @@ class BCa(_Bootstrap):
     def resampled(self, d: Floats, question: SignificanceSettings) -> tuple[Floats, Floats, Floats]:
         from scipy.special import ndtr, ndtri  # type: ignore[import-untyped, unused-ignore]
 
-        means, mean = _means(d, question), _mean(d, question.weights)
+        means, mean = _means(d, question), weighted_mean(d, question.weights)
         bias = ndtri(_below(means, mean))
         centred = d - mean[:, None] if question.weights is None else (d - mean[:, None]) * question.weights
         # The jackknife of a mean: leaving out one item moves it by that item's deviation, so its skewness is that of d.
@@ -311,9 +307,9 @@ class BCa(_Bootstrap):
 
 
 class Studentised(_Bootstrap):
-    """The bootstrap of t values: the mean measured in its own standard errors.
+    """The bootstrap of t values: each resampled mean is divided by its own standard error.
 
-    The best of the three if differences are skewed; too narrow if a few of them are huge.
+    This is the best of the three bootstraps if differences are skewed; it is too narrow if a few of them are huge.
     """
 
     name = "bootstrap-t"
@@ -326,7 +322,9 @@ class Studentised(_Bootstrap):
 
     def resampled(self, d: Floats, question: SignificanceSettings) -> tuple[Floats, Floats, Floats]:
         weights = question.weights
-        mean, error = mean_and_error(d) if weights is None else (_mean(d, weights), linearised_error(d, weights))
+        mean, error = (
+            mean_and_error(d) if weights is None else (weighted_mean(d, weights), linearised_error(d, weights))
+        )
         t = _t_values(d, question)
         lower, upper = tail_shares(t, mean / error)
         below, above = question.tails

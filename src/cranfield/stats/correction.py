@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["CORRECTIONS", "Correction", "correct", "correction", "holm_limits"]
-
 
 class Correction(StatisticalMethod, ABC):
     """A correction for multiple testing: how it changes sorted p-values, and which error rate it bounds."""

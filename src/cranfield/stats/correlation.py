@@ -89,7 +89,9 @@ def spearman(x: Any, y: Any) -> float:
     -0.6
     """
     x, y = _two(x, y)
-    return np.nan if _constant(x) or _constant(y) else pearson(_mean_ranks(x), _mean_ranks(y))
+    from scipy.stats import rankdata  # type: ignore[import-untyped, unused-ignore]
+
+    return np.nan if _constant(x) or _constant(y) else pearson(rankdata(x), rankdata(y))
 
 
 def weighted_tau(x: Any, y: Any) -> float:
@@ -172,7 +174,7 @@ def correlation(kind: str, x: Any, y: Any) -> float:
     >>> correlation("tau-a", [1, 2, 3], [1, 3, 2])
     0.3333333333333333
     """
-    return _coefficient(kind).compute(x, y)
+    return named_coefficient(kind).compute(x, y)
 
 
 def undefined(kind: str, x: Any, y: Any) -> str:
@@ -181,7 +183,7 @@ def undefined(kind: str, x: Any, y: Any) -> str:
     >>> undefined("tau-b", [1, 2, 3], [5, 5, 5])
     'all 3 scores of the second are the same'
     """
-    coefficient = _coefficient(kind)
+    coefficient = named_coefficient(kind)
     x, y = _two(x, y)
     if len(x) < 2:
         return f"there is nothing to order: expected two items or more, found {len(x)}"
@@ -195,7 +197,8 @@ def undefined(kind: str, x: Any, y: Any) -> str:
     return ""
 
 
-def _coefficient(kind: str) -> CorrelationCoefficient:
+def named_coefficient(kind: str) -> CorrelationCoefficient:
+    """A coefficient by its name; DataError for another name."""
     if kind not in COEFFICIENTS:
         raise DataError(f"no correlation {kind!r}; there are {', '.join(COEFFICIENTS)}")
     return COEFFICIENTS[kind]
@@ -217,13 +220,6 @@ def _constant(x: Floats) -> bool:
 def _tied_pairs(x: Floats) -> int:
     _, size = np.unique(x, return_counts=True)
     return int((size * (size - 1) // 2).sum())
-
-
-def _mean_ranks(x: Floats) -> Floats:
-    _, group, size = np.unique(x, return_inverse=True, return_counts=True)
-    last = np.cumsum(size)
-    ranks: Floats = (last - (size - 1) / 2)[group]
-    return ranks
 
 
 def _kendall(x: Floats, y: Floats) -> float:

@@ -23,8 +23,6 @@ from cranfield.stats.unpaired import welch_error
 if TYPE_CHECKING:
     from cranfield.stats.ties import Floats
 
-__all__ = ["Equivalence", "non_inferiority", "tost"]
-
 
 @dataclass(frozen=True)
 class Equivalence:
@@ -37,12 +35,12 @@ class Equivalence:
     n: int
     difference: float
     low: float
-    """The interval of the difference of level 1 − 2 alpha; shown if it lies within the margins."""
+    """The interval of the difference at level 1 − 2 alpha; equivalence is shown if it lies within the margins."""
     high: float
     p_above: float
-    """Of the test that the difference is above −margin."""
+    """The p-value of the test that the difference is above −margin."""
     p_below: float
-    """Of the test that the difference is below margin; for non-inferiority it takes no part in the decision."""
+    """The p-value of the test that the difference is below margin; non-inferiority does not use it."""
     p: float
     significant: bool
     decision: str

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-__all__ = ["EffectInterval", "above", "below", "sound"]
-
 
 def sound(low: float, high: float) -> bool:
     """Whether both ends of an interval are finite and in order.

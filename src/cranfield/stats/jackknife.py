@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Bools, Floats, Ints
 
-__all__ = [
-    "effect_beside",
-    "jackknife",
-    "mean_of_items",
-    "pairs_of_counts",
-    "slope_within",
-    "sums_by_cluster",
-    "without_each",
-]
-
 NEAR = 1e-9  # smaller spreads are rounding
 
 

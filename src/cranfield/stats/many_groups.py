@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from inspect import signature
-from itertools import permutations, product
+from itertools import count, permutations, product
 from math import factorial, inf, lgamma, nan
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -34,6 +34,7 @@ from cranfield.stats.block_tables import block_table, no_error, probability
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.method import SignificanceTest, Source
 from cranfield.stats.rank_intervals import FEWEST, MOST, least_variance
+from cranfield.stats.sequential import legendre_nodes
 from cranfield.stats.ties import mid_ranks
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Bools, Floats
 
-
-__all__ = ["letters"]
 
 MOST_LETTERED_GROUPS = 2_000
 
@@ -67,7 +66,8 @@ def letters(means: Any, differ: Any) -> list[str]:
     order = np.argsort(-values, kind="stable")
     sets = sorted(_needed([_members(one) for one in _together(apart[np.ix_(order, order)])], len(values)))
     display = [""] * len(values)
-    for letter, members in zip(_alphabet(), sets, strict=False):
+    alphabet = (f"{letter}{number or ''}" for number in count() for letter in ascii_letters)  # a … Z, a1 … Z1, a2 …
+    for letter, members in zip(alphabet, sets, strict=False):
         for member in members:
             display[order[member]] += letter
     return display
@@ -110,13 +110,6 @@ def _members(bits: int) -> list[int]:
     return [i for i in range(bits.bit_length()) if bits >> i & 1]
 
 
-def _alphabet() -> Iterator[str]:
-    number = 0
-    while True:
-        yield from (f"{letter}{number or ''}" for letter in ascii_letters)
-        number += 1
-
-
 QUADRATURE_CELLS = 1 << 20  # cells of the quadrature in memory at once
 
 
@@ -134,7 +127,7 @@ def range_survival(q: Any, groups: int, df: float) -> Floats:
         return np.asarray(2 * tail, np.float64)
     values, back = np.unique(sizes, return_inverse=True)
     s, share = _spread(float(df))
-    step = max(1, QUADRATURE_CELLS // (len(s) * len(_nodes(96)[0])))
+    step = max(1, QUADRATURE_CELLS // (len(s) * len(legendre_nodes(96)[0])))
     parts = [_survival(values[i : i + step, None] * s, groups) @ share for i in range(0, len(values), step)]
     survival = np.concatenate(parts) if parts else values
     return np.asarray(np.clip(survival, 0.0, 1.0)[back].reshape(sizes.shape), np.float64)
@@ -160,7 +153,7 @@ def _survival(r: Floats, groups: int) -> Floats:
     from scipy.special import ndtr, ndtri
 
     top = -ndtri(1e-20 ** (1 / groups))  # beyond it the smallest value never lies
-    z, weight = _nodes(96)
+    z, weight = legendre_nodes(96)
     half = (top + 14) / 2
     z = -14 + half * (z + 1)
     above = ndtr(-z)
@@ -178,31 +171,12 @@ def _spread(df: float) -> tuple[Floats, Floats]:
 
     low = max(0.5 * float(np.log(2 * gammaincinv(df / 2, 1e-18) / df)), -40.0)
     high = 0.5 * float(np.log(2 * float(gammainccinv(df / 2, 1e-18)) / df))
-    nodes, weight = _nodes(400 if df < 10 else 160 if df < 30 else 48)
+    nodes, weight = legendre_nodes(400 if df < 10 else 160 if df < 30 else 48)
     half = (high - low) / 2
     u = low + half * (nodes + 1)
     log_density = df / 2 * np.log(df) - gammaln(df / 2) - (df / 2 - 1) * np.log(2) + df * u - df * np.exp(2 * u) / 2
     share = weight * half * np.exp(log_density)
     return np.exp(u), share / share.sum()
-
-
-@lru_cache(maxsize=8)
-def _nodes(n: int) -> tuple[Floats, Floats]:
-    nodes, weights = np.polynomial.legendre.leggauss(n)
-    return nodes, weights
-
-
-__all__ = [
-    "Anova",
-    "Friedman",
-    "Pairwise",
-    "friedman",
-    "max_t",
-    "nemenyi",
-    "randomised_tukey_hsd",
-    "tukey_hsd",
-    "two_way_anova",
-]
 
 
 CELLS = 1 << 21  # cells of permuted tables in memory at once: 16 MB
@@ -299,10 +273,10 @@ class Pairwise:
     means: Floats
     differences: Floats
     statistic: Floats  # q: the difference in standard errors of a mean; for the randomised test the difference itself
-    p: Floats  # 1 on the diagonal; NaN where it cannot be had, then `reason` says why
+    p: Floats  # 1 on the diagonal; NaN if it cannot be computed, then `reason` says why
     low: Floats
     high: Floats
-    critical: float  # a difference beyond this is one at `level`; for max-t, a t value
+    critical: float  # larger differences are significant at `level`; for max-t, a t value
     level: float
     exact: bool = True  # False: sampled
     resamples: int = 0
@@ -336,7 +310,7 @@ class Friedman:
     blocks: int
     groups: int
     mean_ranks: Floats  # 1 is the largest value; tied values share
-    chi2: float  # corrected for ties; NaN where it cannot be had, then `reason` says why
+    chi2: float  # corrected for ties; NaN if it cannot be computed, then `reason` says why
     p: float  # of chi2
     f: float  # Iman and Davenport (1980)
     p_f: float
@@ -523,7 +497,7 @@ def friedman(table: Any) -> Friedman:
     """
     values = block_table(table)
     blocks, groups = values.shape
-    ranks = _ranks(values)
+    ranks = mid_ranks(-values)  # 1 is the largest
     between = float(np.square(ranks.sum(axis=0) - blocks * (groups + 1) / 2).sum())
     spread = float(np.square(ranks - (groups + 1) / 2).sum())
     if spread == 0:
@@ -554,7 +528,7 @@ def nemenyi(table: Any, level: float = 0.95) -> Pairwise:
     probability("level", level)
     values = block_table(table)
     blocks, groups = values.shape
-    ranks = _ranks(values)
+    ranks = mid_ranks(-values)  # 1 is the largest
     means = ranks.mean(axis=0)
     if (ranks == ranks[0, 0]).all():
         return _untested("nemenyi", means, level, "all values of each block are the same")
@@ -566,7 +540,7 @@ def nemenyi(table: Any, level: float = 0.95) -> Pairwise:
 
 
 class TestOfMany(SignificanceTest):
-    """A test of many groups at once; whether it tests their pairs, and which tests are made with it."""
+    """A test of many groups at once: whether it tests their pairs, and which tests run together with it."""
 
     __test__: ClassVar[bool] = False  # pytest: this is not one of yours
 
@@ -610,7 +584,7 @@ class TestOfMany(SignificanceTest):
 
 
 class TukeyHSD(TestOfMany):
-    """Every pair, after a two-way analysis of variance."""
+    """Compares every pair of groups after a two-way analysis of variance."""
 
     name = "tukey"
     title = "Tukey HSD"
@@ -619,7 +593,7 @@ class TukeyHSD(TestOfMany):
 
 
 class RandomisedTukeyHSD(TestOfMany):
-    """Every pair, by permutation."""
+    """Compares every pair of groups by permuting the values within blocks."""
 
     name = "randomised-tukey"
     title = "randomised Tukey HSD"
@@ -629,7 +603,7 @@ class RandomisedTukeyHSD(TestOfMany):
 
 
 class MaxT(TestOfMany):
-    """Every pair by its own t, against the largest t of all pairs over blocks drawn again."""
+    """Compares every pair of groups by its own t, against the largest t of all pairs in resampled blocks."""
 
     name = "max-t"
     title = "max-t test"
@@ -641,7 +615,7 @@ class MaxT(TestOfMany):
 
 
 class TwoWayAnova(TestOfMany):
-    """Whether any group differs; pairs by Tukey HSD."""
+    """Tests whether any group differs; Tukey HSD then compares the pairs."""
 
     name = "anova"
     title = "two-way ANOVA"
@@ -652,7 +626,7 @@ class TwoWayAnova(TestOfMany):
 
 
 class FriedmanTest(TestOfMany):
-    """Whether any differs, by ranks; pairs by Nemenyi."""
+    """Tests by ranks whether any group differs; Nemenyi's test then compares the pairs."""
 
     name = "friedman"
     title = "Friedman"
@@ -664,7 +638,7 @@ class FriedmanTest(TestOfMany):
 
 
 class Nemenyi(TestOfMany):
-    """Every pair, by mean ranks."""
+    """Compares every pair of groups by their mean ranks."""
 
     name = "nemenyi"
     title = "Nemenyi"
@@ -702,11 +676,6 @@ def _pairwise(test: str, means: Floats, statistic: Floats, p: Floats, margin: fl
 def _untested(test: str, means: Floats, level: float, reason: str) -> Pairwise:
     holes = np.full((len(means), len(means)), nan)
     return Pairwise(test, means, _differences(means), holes, holes, holes, holes, nan, level, reason=reason)
-
-
-def _ranks(values: Floats) -> Floats:
-    """Ranks within blocks, 1 being the largest; tied values share the mean of theirs."""
-    return mid_ranks(-values)
 
 
 def _log_orders(ranks: Floats) -> float:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["Moments", "moments_by_arm"]
-
 LOST = 1e-9  # a variance that is negative by more than this share of the squares is a mistake, not rounding
 
 

@@ -91,23 +91,18 @@ class TiedRanking:
     @cached_property
     def part(self) -> Floats:
         """At each depth, the share of its tied group that lies at or above this depth."""
-        answer: Floats = (np.arange(2, len(self.items) + 2) - self.top) / (self.bottom - self.top + 1)
-        return answer
+        return np.asarray((np.arange(2, len(self.items) + 2) - self.top) / (self.bottom - self.top + 1), np.float64)
 
     @cached_property
     def squares(self) -> Floats:
         """At each depth, the sum of the items' squared probabilities to be at or above it."""
-        answer: Floats = np.square(self.part) * (self.bottom - self.top + 1) + (self.top - 1)
-        return answer
+        return np.asarray(np.square(self.part) * (self.bottom - self.top + 1) + (self.top - 1), np.float64)
 
     def head(self, k: int | None) -> TiedRanking:
         """The first k items; if k divides a tied group, its first items in the given order."""
         if k is None or k >= len(self.items):
             return self
-        first = TiedRanking.__new__(TiedRanking)
-        _, sizes = np.unique(self.top[:k], return_counts=True)
-        first._fill(self.items[:k], sizes.tolist())
-        return first
+        return TiedRanking.of_sorted(self.items[:k], self.top[:k])
 
     def broken(self) -> TiedRanking:
         """The same items in the same order, without ties."""
@@ -278,16 +273,14 @@ class _Pair:
 
     def agreement(self, more: Floats | float = 0.0) -> Floats:
         """The shared items, plus those assumed below the end, over the size of the lists at each depth."""
-        answer: Floats = (self.overlap + more) / self.size
-        return answer
+        return np.asarray((self.overlap + more) / self.size, np.float64)
 
     def most(self) -> Floats:
         """The most that the unseen rest of the shorter list could add: it continues with items of the longer list."""
         if self.ties == "w":
             return self.unseen.astype(np.float64)
         complete = np.minimum(self.unseen, self.free_complete)
-        answer: Floats = complete + (self.unseen - complete) * self.part
-        return answer
+        return np.asarray(complete + (self.unseen - complete) * self.part, np.float64)
 
     def likely(self, ends: float) -> Floats:
         """What the unseen rest of the shorter list adds if the agreement at its end continues."""

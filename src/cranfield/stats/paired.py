@@ -43,6 +43,20 @@ def t_limits(mean: Floats, error: Floats, freedom: Floats | float, tails: tuple[
     return mean + error * below, mean - error * above
 
 
+def t_test(mean: Floats, error: Floats, freedom: Floats | float, question: SignificanceSettings) -> SignificanceValues:
+    """Student's test and interval of each mean with its standard error and degrees of freedom."""
+    t = mean / error
+    limits = t_limits(mean, error, freedom, question.tails)
+    return SignificanceValues(t_p(t, freedom, question.alternative), t, *limits)
+
+
+def t_p(t: Floats | float, freedom: Floats | float, alternative: Alternative) -> Floats:
+    """The p-value of t values."""
+    from scipy.special import stdtr
+
+    return p_from_tails(stdtr(freedom, t), stdtr(freedom, -t), alternative)
+
+
 class T(Test):
     """Is the mean difference 0, measured against the spread of the differences?
 
@@ -62,14 +76,10 @@ class T(Test):
     power = "formula"
 
     def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
-        from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
-
         d, weights = differences(a, b), question.weights
-        mean, error = mean_and_error(d) if weights is None else weighted_mean_and_error(d, weights)
-        df = d.shape[1] - 1 if weights is None else weighted_freedom(weights)
-        t = mean / error
-        p = p_from_tails(stdtr(df, t), stdtr(df, -t), question.alternative)
-        return SignificanceValues(p, t, *t_limits(mean, error, df, question.tails))
+        if weights is None:
+            return t_test(*mean_and_error(d), d.shape[1] - 1, question)
+        return t_test(*weighted_mean_and_error(d, weights), weighted_freedom(weights), question)
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
         """By the noncentral t distribution."""
@@ -84,9 +94,9 @@ class T(Test):
 
 
 def _below(t: float, df: int, shift: float) -> float:
-    """The probability of less than t; 0 or 1 far out, where the noncentral distribution cannot be computed.
+    """The probability of a value below t; 0 or 1 in the far tails, where the distribution cannot be computed.
 
-    From scipy.special, which loads in a third of the time of scipy.stats and has the same digits.
+    scipy.special loads in a third of the time of scipy.stats and gives the same digits.
     """
     from scipy.special import nctdtr
 
@@ -97,7 +107,7 @@ def _below(t: float, df: int, shift: float) -> float:
 
 
 class Wilcoxon(Test):
-    """Do the differences, ranked by size, lie as much above 0 as below?
+    """Do the differences, ranked by size, lie equally above and below 0?
 
     Assumes that they are symmetric about their middle, which differs from the mean in skewed data. Exact up to 250
     differences other than 0, ties included; zeros are dropped.

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = [
-    "Design",
-    "anova_power",
-    "anova_sample_size",
-    "detectable_difference",
-    "interval_width",
-    "power",
-    "power_curve",
-    "power_tests",
-    "sample_size",
-    "width_sample_size",
-]
-
 MOST = 10_000_000  # maximum number of blocks in a formula
 MOST_SIMULATED = 20_000
 LOT = 250  # simulated experiments at a time
@@ -184,7 +171,8 @@ def power(design: Design, n: int, difference: float) -> float:
     """
     _check(n, difference)
     if design.simulated:
-        return _power_simulated(design, n, difference)
+        *_, (detected, _) = _simulated(design, n, difference)
+        return detected / design.trials
     return TESTS[design.test].power_at(n, design.prospect(difference), design.alpha, design.alternative)
 
 
@@ -336,12 +324,6 @@ def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _power_simulated(design: Design, n: int, difference: float) -> float:
-    """The share of simulated experiments that find the difference."""
-    *_, (detected, _) = _simulated(design, n, difference)
-    return detected / design.trials
 
 
 def _simulated(design: Design, n: int, difference: float) -> Iterator[tuple[int, int]]:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Bools, Floats
 
-__all__ = ["LEAST", "Predicted", "calibrated_total", "effective_units", "predicted_mean", "predicted_total"]
-
 LEAST = 3  # measured units: two go into the line
 UNSEEN = 0.5  # of the square that a unit can miss by at the most: without it 4 misses in a sample cover 90 %, not 94 %
 CARRIERS = 5  # effective measured units on which predictions must vary to be used

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["ProportionDifference", "adjusted_wald", "proportion", "wilson"]
-
 STEPS = 60
 FARTHEST = 38.0  # standard errors: a smaller chance than theirs is 0
 

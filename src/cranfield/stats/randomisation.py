@@ -290,10 +290,10 @@ def sign_flip_p_rows(
 
 
 class Randomisation(Test):
-    """Is the mean difference larger than random signs of the differences would make it?
+    """Is the mean difference larger than it would be if the differences had random signs?
 
-    Assumes nothing about their distribution. All signs are tried where they are no more than the resamples, else a random
-    sample. The interval holds the shifts that the test does not reject.
+    Assumes nothing about their distribution. If there are at most `resamples` combinations of signs, all are tried, else a
+    random sample. The interval contains the shifts that the test does not reject.
     """
 
     name = "randomisation"
@@ -315,8 +315,7 @@ class Randomisation(Test):
             d if weights is None else d * weights, question.resamples, np.random.default_rng(seed), question.alternative
         )
         low, high = sign_flip_interval(d, replace(question, rng=np.random.default_rng(seed)))
-        mean = d.mean(axis=1) if weights is None else weighted_mean(d, weights)
-        return SignificanceValues(p, mean, low, high, *_tried(d.shape[1], question.resamples))
+        return SignificanceValues(p, weighted_mean(d, weights), low, high, *_tried(d.shape[1], question.resamples))
 
     def without_interval(self, a: Floats, b: Floats, question: SignificanceSettings) -> list[SignificanceResult]:
         a, b, question = self.weighed(a, b, question)
@@ -325,13 +324,8 @@ class Randomisation(Test):
         rng = np.random.default_rng(_seed(question))
         p = sign_flip_p_rows(a, b, question.resamples, rng, question.alternative)
         exact, tried = _tried(a.shape[1], question.resamples)
-        means = differences(a, b).mean(axis=1)
-        return [
-            SignificanceResult(
-                self.name, float(each), float(mean), exact=exact, resamples=tried, direction=int(np.sign(mean))
-            )
-            for each, mean in zip(p, means, strict=True)
-        ]
+        figures = SignificanceValues(p, differences(a, b).mean(axis=1), exact=exact, resamples=tried)
+        return list(self._outcomes(figures, [""] * len(p), np.ones(len(p), np.bool_)))
 
     def all_pairs(self, table: Floats, resamples: int, rng: np.random.Generator) -> tuple[Floats, str]:
         return sign_flip_p_all(table, resamples, rng), ""

@@ -34,7 +34,6 @@ from cranfield.stats.weighted_means import checked, weighted_mean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy.typing as npt
     from numpy.random import Generator
 
     from cranfield.stats.ties import Floats, Ints

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -50,13 +50,6 @@ class Scale:
     def places(self) -> Floats:
         """The labels as numbers, or the positions of names on the scale: 0, 1, 2 …"""
         return np.arange(len(self), dtype=np.float64) if self.values is None else self.values
-
-
-class Repeats(NamedTuple):
-    """Labels that raters gave to items they had labelled before."""
-
-    occasions: Labels  # an item is a rater and what that rater labelled again, the raters are the occasions 1, 2, …
-    rater: Ints  # whose each such item is
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +162,11 @@ class Labels:
         """Without repeats: the first label that each rater gave an item."""
         return self.only(~self._again) if self.repeated else self
 
-    def repeats(self) -> Repeats:
-        """The items that a rater labelled more than once, as labels in which each occasion is a rater."""
+    def repeats(self) -> tuple[Labels, Ints]:
+        """The labels of items that a rater labelled more than once, and the rater of each such item.
+
+        In these labels, an item is the pair of a rater and an item, and the raters are the occasions 1, 2, …
+        """
         start = np.flatnonzero(~self._again)
         unit = np.cumsum(~self._again) - 1
         occasion = np.arange(len(self)) - start[unit]
@@ -179,7 +175,7 @@ class Labels:
         units = zip(self.rater[start].tolist(), self.item[start].tolist(), strict=True)
         items = tuple((self.raters[rater], self.items[item]) for rater, item in units)
         every = Labels(occasion, unit, self.label, names, items, self.scale)
-        return Repeats(every.only(several), self.rater[start[np.unique(unit[several])]])
+        return every.only(several), self.rater[start[np.unique(unit[several])]]
 
     def only(self, lines: Bools | Ints) -> Labels:
         """Some of the labels, by a mask or by ascending positions, with their raters and items; the scale stays."""

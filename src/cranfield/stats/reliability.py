@@ -30,7 +30,7 @@ import numpy as np
 
 from cranfield.base.errors import DataError
 from cranfield.stats.block_tables import block_table, even, no_error, probability
-from cranfield.stats.correlation import COEFFICIENTS, correlation
+from cranfield.stats.correlation import correlation, named_coefficient
 from cranfield.stats.many_groups import two_way_anova
 
 if TYPE_CHECKING:
@@ -39,16 +39,6 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
     from cranfield.stats.ties import Floats, Ints
-
-
-__all__ = [
-    "Discrimination",
-    "SwapRates",
-    "achieved_levels",
-    "bootstrap_difference_needed",
-    "discrimination",
-    "swap_rates",
-]
 
 
 MOST_BINS = 1_000_000
@@ -181,9 +171,7 @@ def swap_rates(
     (0.0, [0, 857, 143])
     """
     values = block_table(table)
-    size = len(values) // 2 if size is None else size
-    if not 1 <= size <= len(values) // 2:
-        raise DataError(f"swap rates: a set must hold 1 to {len(values) // 2} of {len(values)} blocks, got {size}")
+    size = _set_size("swap rates", size, len(values))
     span = float(np.ptp(values))
     width = max(0.01, span / 100 * (span > 1)) if width is None else width
     if not width > span / MOST_BINS or trials < 1:
@@ -194,15 +182,21 @@ def swap_rates(
     compared, swapped = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for _ in range(trials):
         order = rng.permutation(len(values))
-        first, second = (
-            _settled(part[one] - part[other], values)
-            for part in (values[order[:size]].mean(axis=0), values[order[size : 2 * size]].mean(axis=0))
-        )
+        means = (values[part].mean(axis=0) for part in (order[:size], order[size : 2 * size]))
+        first, second = (_settled(mean[one] - mean[other], values) for mean in means)
         place = np.floor(np.abs(first) / width + 1e-9).astype(np.int64)
         compared = _added(compared, np.bincount(place))
         swapped = _added(swapped, np.bincount(place[first * second < 0]))
     swapped = _added(swapped, np.zeros(len(compared), np.int64))
     return SwapRates(np.arange(len(compared), dtype=np.float64) * width, compared, swapped, size, trials)
+
+
+def _set_size(method: str, size: int | None, blocks: int) -> int:
+    """The number of blocks in each of two separate sets: half of all blocks by default, and at most that."""
+    half = blocks // 2
+    if size is not None and not 1 <= size <= half:
+        raise DataError(f"{method}: a set must hold 1 to {half} of {blocks} blocks, got {size}")
+    return half if size is None else size
 
 
 def _of_pairs(pairs: Any, what: str) -> Floats:
@@ -224,9 +218,6 @@ def _added(total: Ints, some: Ints) -> Ints:
         total = np.pad(total, (0, len(some) - len(total)))
     total[: len(some)] += some
     return total
-
-
-__all__ = ["SplitHalf", "spearman_brown", "split_half", "split_sizes"]
 
 
 @dataclass(frozen=True)
@@ -273,11 +264,8 @@ def split_half(
     """
     probability("level", level)
     values = block_table(table)
-    size = len(values) // 2 if size is None else size
-    if kind not in COEFFICIENTS:
-        raise DataError(f"no correlation {kind!r}; there are {', '.join(COEFFICIENTS)}")
-    if not 1 <= size <= len(values) // 2:
-        raise DataError(f"split-half: a set must hold 1 to {len(values) // 2} of {len(values)} blocks, got {size}")
+    named_coefficient(kind)  # an unknown name is refused before the work begins
+    size = _set_size("split-half", size, len(values))
     if trials < 1:
         raise DataError(f"split-half: expected one trial or more, got {trials}")
     rng = np.random.default_rng(0) if rng is None else rng
@@ -317,9 +305,6 @@ def _two_means(values: Floats, size: int, rng: Generator) -> tuple[Floats, Float
     order = rng.permutation(len(values))
     first, second = values[order[:size]], values[order[size : 2 * size]]
     return even(first.mean(axis=0), values), even(second.mean(axis=0), values)
-
-
-__all__ = ["DStudy", "GStudy", "blocks_needed", "d_study", "g_study", "g_study_from_mean_squares"]
 
 
 @dataclass(frozen=True)
@@ -415,17 +400,7 @@ def g_study_from_mean_squares(
         "blocks": (ms_blocks - ms_residual) / groups,
         "residual": ms_residual,
     }
-    components, negative = _clamped(raw)
-    return GStudy(
-        blocks,
-        groups,
-        1,
-        **components,
-        ms_groups=ms_groups,
-        ms_blocks=ms_blocks,
-        ms_residual=ms_residual,
-        negative=negative,
-    )
+    return _study(blocks, groups, 1, raw, ms_groups, ms_blocks, ms_residual)
 
 
 def d_study(study: GStudy, blocks: int | None = None, replicates: int | None = None, level: float = 0.95) -> DStudy:
@@ -494,17 +469,19 @@ def _nested(values: Floats) -> GStudy:
         "replicates": (ms_runs - ms_error) / blocks,
         "residual": ms_error,
     }
-    components, negative = _clamped(raw)
-    means = {"ms_groups": ms_groups, "ms_blocks": ms_blocks, "ms_residual": ms_error}
-    return GStudy(blocks, groups, replicates, **components, **means, negative=negative)
+    return _study(blocks, groups, replicates, raw, ms_groups, ms_blocks, ms_error)
 
 
 def _mean_square(values: Floats, squares: float, df: int) -> float:
     return 0.0 if no_error(values, squares) else float(squares) / df
 
 
-def _clamped(raw: dict[str, float]) -> tuple[dict[str, float], tuple[str, ...]]:
-    return {name: max(0.0, one) for name, one in raw.items()}, tuple(name for name, one in raw.items() if one < 0)
+def _study(blocks: int, groups: int, replicates: int, raw: dict[str, float], *mean_squares: float) -> GStudy:
+    """The study with components below 0 set to 0; the mean squares are those of groups, blocks and residuals."""
+    components = {name: max(0.0, one) for name, one in raw.items()}
+    means = dict(zip(("ms_groups", "ms_blocks", "ms_residual"), mean_squares, strict=True))
+    negative = tuple(name for name, one in raw.items() if one < 0)
+    return GStudy(blocks, groups, replicates, **components, **means, negative=negative)
 
 
 def _ratio(signal: float, error: float) -> float:

@@ -17,7 +17,8 @@ import numpy as np
 from cranfield.base.errors import DataError
 from cranfield.stats.block_tables import block_table, no_error, probability
 from cranfield.stats.equivalence import Equivalence, decision
-from cranfield.stats.two_sample_test import Alternative, check_alternative, p_from_tails
+from cranfield.stats.paired import t_p
+from cranfield.stats.two_sample_test import Alternative, check_alternative
 
 if TYPE_CHECKING:
     from cranfield.stats.ties import Floats
@@ -74,8 +75,8 @@ def crossed_difference(
     terms = [(block_part, blocks - 1), *parts[0][1], *parts[1][1]]
     df = squared**2 / sum(part**2 / own for part, own in terms if part)
     error = sqrt(squared)
-    p = _p(difference / error, df, alternative)
-    p_blocks = _p(difference / sqrt(block_part), blocks - 1, alternative) if block_part > 0 else nan
+    p = float(t_p(difference / error, df, alternative))
+    p_blocks = float(t_p(difference / sqrt(block_part), blocks - 1, alternative)) if block_part > 0 else nan
     low, high = _interval(difference, error, df, level, alternative)
     return CrossedDifference(
         difference, error, df, difference / error, p, low, high, level, *shape, p_blocks, _once(first, second)
@@ -99,14 +100,8 @@ def _replicate_part(values: Floats) -> tuple[float, list[tuple[float, int]]]:
     return of_means - residual_share, [(of_means, replicates - 1), (residual_share, (blocks - 1) * (replicates - 1))]
 
 
-def _p(t: float, df: float, alternative: Alternative) -> float:
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
-
-    return float(p_from_tails(stdtr(df, t), stdtr(df, -t), alternative))
-
-
 def _interval(difference: float, error: float, df: float, level: float, alternative: str) -> tuple[float, float]:
-    from scipy.special import stdtrit
+    from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
 
     margin = error * float(stdtrit(df, (1 + level) / 2 if alternative == "two-sided" else level))
     low = -inf if alternative == "less" else difference - margin

@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = ["anytime_p", "anytime_share", "chi_square_p", "exact_p", "exact_share", "log_evidence", "sign_p"]
-
 CONCENTRATION = 1_000.0
-"""How close to the planned shares others are looked for: as if so many units had shown them. Of two equal shares, this is
-a standard deviation of 1.6 points; a sample ratio that is wrong by less takes tens of thousands of units to see."""
+"""The concentration of the Dirichlet distribution around the planned shares. For two equal shares, 1,000 is a standard
+deviation of 1.6 points; a smaller mismatch takes tens of thousands of units to detect."""
 SIGN_CONCENTRATION = 20.0  # of wins and losses: a standard deviation of 11 points
 STEPS = 60
 
@@ -63,7 +61,7 @@ def exact_p(counts: Sequence[int], shares: Sequence[float]) -> float:
     total = int(table.sum())
     below = [float(bdtr(n, total, share)) for n, share in zip(table, planned, strict=True)]
     above = [float(bdtrc(n - 1, total, share)) if n else 1.0 for n, share in zip(table, planned, strict=True)]
-    tests = 2 * (len(planned) if len(planned) > 2 else 1)  # of two counts, one says all of the other
+    tests = 2 * (len(planned) if len(planned) > 2 else 1)  # two counts need one test: the second follows from the first
     return min(1.0, tests * min(*below, *above))
 
 
@@ -108,10 +106,8 @@ def anytime_share(
     total = wins + losses
     if not total:
         return 0.0, 1.0
-    share = wins / total
-    return _end(wins, losses, 0.0, share, outside, concentration), _end(
-        wins, losses, 1.0, share, outside, concentration
-    )
+    low, high = (_end(wins, losses, far, wins / total, outside, concentration) for far in (0.0, 1.0))
+    return low, high
 
 
 def exact_share(wins: int, losses: int, level: float = 0.95) -> tuple[float, float]:
@@ -143,18 +139,13 @@ def _end(wins: float, losses: float, far: float, near: float, outside: float, co
     """The end of the interval, by bisection between a rejected and an accepted share."""
     if near == far:
         return far
+    # the mixture is around ½ for every share, so that the martingale has one numerator
+    even = float(log_evidence([wins, losses], [0.5, 0.5], concentration)) + (wins + losses) * math.log(0.5)
     for _ in range(STEPS):
         middle = (far + near) / 2
-        ruled_out = float(_share_evidence(wins, losses, middle, concentration)) >= -math.log(outside)
-        far, near = (middle, near) if ruled_out else (far, middle)
+        likelihood = wins * math.log(middle) + losses * math.log1p(-middle)
+        far, near = (middle, near) if even - likelihood >= -math.log(outside) else (far, middle)
     return near
-
-
-def _share_evidence(wins: float, losses: float, share: float, concentration: float) -> Floats:
-    """The evidence for a share; the mixture is around ½ for every share, so that the martingale has one numerator."""
-    even = log_evidence([wins, losses], [0.5, 0.5], concentration)
-    likelihood = wins * math.log(share) + losses * math.log1p(-share)
-    return np.asarray(even + (wins + losses) * math.log(0.5) - likelihood, np.float64)
 
 
 def _checked(counts: Any, shares: Sequence[float]) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
@@ -33,23 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence as Several
 
     from cranfield.stats.ties import Floats
-
-__all__ = [
-    "FIXED",
-    "SCHEDULES",
-    "SPENDINGS",
-    "Fixed",
-    "GroupSequentialRule",
-    "LookRule",
-    "LookSchedule",
-    "Sequence",
-    "Spending",
-    "bounds",
-    "crossing",
-    "information",
-    "schedule",
-    "spending",
-]
 
 FAR = 8.0  # standard deviations from the middle at which a density is cut
 SAME = 1e-9  # a look that adds less than this share of information sees the estimate of the look before it
@@ -441,16 +424,15 @@ class _RandomWalk:
     """The distribution of a random walk (with or without drift) that has stayed below every bound so far."""
 
     share: float = 0.0
-    places: Floats | None = None  # of nodes; None: at 0
-    masses: Floats | None = None
+    places: Floats = field(default_factory=lambda: np.zeros(1))  # of nodes: at first all mass is at 0
+    masses: Floats = field(default_factory=lambda: np.ones(1))
 
     def beyond(self, share: float, bound: float, drift: float = 0.0) -> float:
         """The probability to have stayed below so far and to be beyond the bound at this share."""
         from scipy.special import ndtr
 
-        places, masses = self._nodes()
         step = share - self.share
-        return float(masses @ ndtr((places + drift * step - bound * math.sqrt(share)) / math.sqrt(step)))
+        return float(self.masses @ ndtr((self.places + drift * step - bound * math.sqrt(share)) / math.sqrt(step)))
 
     def bound(self, share: float, chance: float) -> float:
         """The bound that is exceeded with this probability."""
@@ -464,26 +446,21 @@ class _RandomWalk:
 
     def on(self, share: float, bound: float, ahead: float, drift: float = 0.0) -> _RandomWalk:
         """The walk at this share, on a grid fine enough for this step and the next."""
-        places, masses = self._nodes()
         step, deviation = share - self.share, math.sqrt(share)
         low, high = drift * share - FAR * deviation, min(bound * deviation, drift * share + FAR * deviation)
         high = max(high, low + 1e-9)
         steps = 2 * (high - low) / math.sqrt(min(step, ahead))
-        x, weights = _legendre(min(64 * math.ceil(max(steps, 1) / 64), MOST_NODES))
+        x, weights = legendre_nodes(min(64 * math.ceil(max(steps, 1) / 64), MOST_NODES))
         nodes = low + (high - low) * (x + 1) / 2
-        apart = (nodes[:, None] - places - drift * step) / math.sqrt(step)
-        density = np.exp(-0.5 * apart**2) @ masses / math.sqrt(2 * math.pi * step)
+        apart = (nodes[:, None] - self.places - drift * step) / math.sqrt(step)
+        density = np.exp(-0.5 * apart**2) @ self.masses / math.sqrt(2 * math.pi * step)
         return _RandomWalk(share, nodes, density * weights * (high - low) / 2)
-
-    def _nodes(self) -> tuple[Floats, Floats]:
-        if self.places is None or self.masses is None:
-            return np.zeros(1), np.ones(1)
-        return self.places, self.masses
 
 
 @lru_cache(maxsize=32)
-def _legendre(nodes: int) -> tuple[Floats, Floats]:
-    return np.polynomial.legendre.leggauss(nodes)
+def legendre_nodes(number: int) -> tuple[Floats, Floats]:
+    """The nodes and weights of the Gauss-Legendre quadrature on −1 … 1."""
+    return np.polynomial.legendre.leggauss(number)
 
 
 def _shares(looks: Several[float]) -> tuple[float, ...]:

@@ -40,23 +40,23 @@ class SignificanceResult:
     """The result of a test of one pair of samples."""
 
     test: str
-    """Its name in the registry."""
+    """The name of the test in the registry."""
     p: float
-    """NaN where it cannot be had; then `reason` says why."""
+    """The p-value; NaN if it cannot be computed, and `reason` then says why."""
     statistic: float
     low: float = math.nan
-    """The interval of the difference that belongs to the test, at the level asked, open on one side if the
-    alternative is one-sided; NaN if the test has none."""
+    """The interval of the difference by this test, at the chosen level. It is open on one side if the alternative is
+    one-sided, and NaN if the test gives no interval."""
     high: float = math.nan
     exact: bool = True
-    """Whether the p-value comes from the whole distribution of the statistic rather than from samples or a limit."""
+    """Whether the p-value is exact; otherwise it comes from samples or from an approximation for many values."""
     resamples: int = 0
     reason: str = ""
-    """What must be said of the data: "all differences are 0", "one pair only" …"""
+    """A remark about the data, such as "all differences are 0" or "one pair only"; empty if there is nothing to say."""
     extra: Mapping[str, float] = field(default_factory=dict)
-    """What only this test knows, such as the probabilities of a Bayesian analysis."""
+    """Further numbers of this test, such as the probabilities of a Bayesian analysis."""
     direction: int = 0
-    """1 where b is greater by what the test compares, means, ranks or wins; -1 where it is less; else 0."""
+    """1 if b is greater by the statistic that the test compares (means, ranks or wins), -1 if it is less, else 0."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class SignificanceSettings:
     rng: np.random.Generator
     weights: Floats | None = field(default=None, compare=False)  # how much each pair counts; None: all alike
     draws: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What was drawn for it, kept for the next rows and the next test that draw the same."""
+    """Random draws, stored so that further rows and tests with the same draws can reuse them."""
 
     def __post_init__(self) -> None:
         check_alternative(self.alternative)
@@ -123,7 +123,7 @@ class SignificanceValues:
     resamples: int = 0
     reason: str = ""
     extra: Mapping[str, Floats] = field(default_factory=dict)
-    # above 0 where b is greater by what is compared; None: the statistic itself has that sign
+    # above 0 if b is greater by the compared statistic; None: `statistic` itself has that sign
     lean: Floats | None = None
 
 
@@ -137,7 +137,7 @@ def _home(test: Test) -> int:
 
 
 class Test(SignificanceTest, ABC):
-    """A test of two samples: its arithmetic, what it is, and what its data must be."""
+    """A test of two samples: its computation, its description, and the requirements on its data."""
 
     __test__: ClassVar[bool] = False  # pytest: this is not one of yours
 
@@ -146,17 +146,21 @@ class Test(SignificanceTest, ABC):
     )
 
     paired: ClassVar[bool] = True
-    discrete: ClassVar[bool] = False  # few possible p-values: it rejects less often than it may
-    sampled: ClassVar[bool] = False  # it draws resamples, and another rng gives a slightly different p
-    needs_spread: ClassVar[bool] = False  # undefined where all differences are the same
+    discrete: ClassVar[bool] = False  # few p-values are possible, so it rejects less often than its level allows
+    sampled: ClassVar[bool] = False  # it draws resamples, so another seed gives a slightly different p
+    needs_spread: ClassVar[bool] = False  # undefined if all differences are the same
     binary: ClassVar[bool] = False  # only for values 0 and 1
     bayesian: ClassVar[bool] = False  # gives probabilities and an interval, never a p-value
-    interval: ClassVar[str] = ""  # what the interval of the mean difference that comes with it is called
-    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""  # with what it raises too many false alarms
-    false_alarms: ClassVar[str] = ""  # how many at 5 %, where they are too many; measured, see docs/tests.md
-    shares_draws: ClassVar[bool] = False  # between thousands of pairs: it may draw as many as a correction needs
-    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"  # what it holds to be 0, if its power is known
-    power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed, if it is
+    interval: ClassVar[str] = ""  # the name of its interval of the mean difference; empty if it has none
+    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = (
+        ""  # the data on which it raises too many false alarms
+    )
+    false_alarms: ClassVar[str] = ""  # their rate at 5 % on such data; measured, see docs/tests.md
+    shares_draws: ClassVar[bool] = False  # pairs share draws, so it may draw as many as a correction needs
+    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = (
+        "mean"  # the statistic that is 0 under its null hypothesis
+    )
+    power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed; empty if it is not
     facts = (
         *SignificanceTest.facts,
         *("interval", "binary", "discrete", "sampled", "needs_spread", "bayesian"),
@@ -170,7 +174,7 @@ class Test(SignificanceTest, ABC):
 
     @property
     def samples(self) -> str:
-        """The kind of samples that it tests."""
+        """The kind of samples: paired or unpaired."""
         return "paired" if self.paired else "unpaired"
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
@@ -214,17 +218,12 @@ class Test(SignificanceTest, ABC):
         """
         one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
         pair_weights = None if weights is None else np.asarray(weights, np.float64)
-        if rng is None:
-            rng = self._without_chance()
+        if rng is None and self.sampled:
+            raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1); any seed will do")
+        rng = np.random.default_rng(0) if rng is None else rng  # a test without resamples draws nothing
         return self.with_parameters(**parameters).outcomes(
             one, other, SignificanceSettings(alternative, level, resamples, rng, pair_weights)
         )
-
-    def _without_chance(self) -> np.random.Generator:
-        """A random generator for a test that draws nothing; DataError for a test that draws resamples."""
-        if self.sampled:
-            raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1); any seed will do")
-        return np.random.default_rng(0)
 
     def outcomes(self, a: Floats, b: Floats, question: SignificanceSettings) -> list[SignificanceResult]:
         """The result for each row."""
@@ -262,7 +261,7 @@ class Test(SignificanceTest, ABC):
         return p, ""
 
     def smallest_p(self, outcome: SignificanceResult, differing: int, sides: int) -> float:
-        """The smallest p-value that it can give with so many pairs that differ; 0 if there is no bound."""
+        """The smallest possible p-value with this number of differing pairs; 0 if there is no bound."""
         return 0.0 if outcome.exact or not outcome.resamples else 1 / (outcome.resamples + 1)
 
     def _check_shapes(self, a: Floats, b: Floats) -> None:

@@ -30,17 +30,6 @@ if TYPE_CHECKING:
 
     from cranfield.stats.ties import Floats
 
-__all__ = [
-    "DistinctRows",
-    "Resampled",
-    "bootstrap",
-    "mann_whitney",
-    "quantile",
-    "superiority",
-    "winsor_limits",
-    "winsorised",
-]
-
 FEW = 50  # units to a distinct row, from which on drawing counts is quicker than drawing units
 CELLS = 2**22  # of a table of counts kept at once
 
@@ -69,11 +58,9 @@ class DistinctRows:
             raise DataError("expected finite values and whole counts of 0 or more; leave other units out")
         if number.sum() < 2:
             raise DataError(f"expected two units or more in each arm, found {number.sum():.0f}")
-        if rows.shape[1] == 1:  # many times quicker than by rows
-            distinct, place = np.unique(rows[:, 0], return_inverse=True)
-            return cls(distinct[:, None], _tallied(place, number, len(distinct)))
-        distinct, place = np.unique(rows, axis=0, return_inverse=True)
-        return cls(distinct, _tallied(place.ravel(), number, len(distinct)))
+        single = rows.shape[1] == 1  # sorting numbers is many times quicker than sorting rows
+        distinct, place = np.unique(rows, axis=None if single else 0, return_inverse=True)
+        return cls(distinct.reshape(-1, rows.shape[1]), _tallied(place.ravel(), number, len(distinct)))
 
     @property
     def n(self) -> int:
@@ -174,7 +161,7 @@ def mann_whitney(a: DistinctRows, b: DistinctRows) -> float:
     if a.n + b.n <= EXACT_VALUES:
         test, one, other = TESTS["mann-whitney"], *(np.repeat(each.values, each.counts.astype(int)) for each in (a, b))
         return test(one, other, rng=np.random.default_rng(0)).p
-    _, in_a, in_b, ranks = _ranked(a, b)
+    in_a, in_b, ranks = _ranked(a, b)
     total = a.n + b.n
     spread = float((in_a + in_b) @ (ranks - (total + 1) / 2) ** 2) / (total - 1)
     deviation = math.sqrt(a.n * b.n / total * spread)
@@ -189,7 +176,7 @@ def superiority(a: DistinctRows, b: DistinctRows) -> EffectEstimate:
     >>> round(float(found.value), 4)
     0.2778
     """
-    _, in_a, in_b, ranks = _ranked(a, b)
+    in_a, in_b, ranks = _ranked(a, b)
     levels = []
     for own, n, other in ((in_a, a.n, b.n), (in_b, b.n, a.n)):
         within = np.cumsum(own) - (own - 1) / 2
@@ -274,13 +261,13 @@ def _at(sample: DistinctRows, places: Floats) -> Floats:
     return np.asarray(sample.values[order][np.searchsorted(upto, places, side="right")], np.float64)
 
 
-def _ranked(a: DistinctRows, b: DistinctRows) -> tuple[Floats, Floats, Floats, Floats]:
-    """The distinct values of both arms, the number of units of each arm with them, and their mid-ranks."""
+def _ranked(a: DistinctRows, b: DistinctRows) -> tuple[Floats, Floats, Floats]:
+    """For each distinct value of both arms: the number of units of each arm that have it, and its mid-rank."""
     values, place = np.unique(np.r_[a.values, b.values], return_inverse=True)
     in_a = _tallied(place[: len(a.values)], a.counts, len(values))
     in_b = _tallied(place[len(a.values) :], b.counts, len(values))
     both = in_a + in_b
-    return values, in_a, in_b, np.asarray(np.cumsum(both) - (both - 1) / 2, np.float64)
+    return in_a, in_b, np.asarray(np.cumsum(both) - (both - 1) / 2, np.float64)
 
 
 def _tallied(place: npt.NDArray[np.intp], number: Floats, length: int) -> Floats:

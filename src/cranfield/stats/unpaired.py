@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.stats.paired import t_limits
+from cranfield.stats.paired import t_test
 from cranfield.stats.ties import NEAR, Floats, mid_ranks, rounding
 from cranfield.stats.two_sample_test import SignificanceSettings, SignificanceValues, Test, normal_tails, p_from_tails
 
@@ -38,7 +38,7 @@ class _Unpaired(Test):
 
 
 class Welch(_Unpaired):
-    """Have two unpaired samples the same mean, whatever their spreads? The interval is Welch's."""
+    """Do two unpaired samples have the same mean? Their spreads may differ. The interval is Welch's."""
 
     name = "welch"
     title = "Welch's t-test"
@@ -49,17 +49,11 @@ class Welch(_Unpaired):
     needs_spread = True
 
     def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
-        from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
-
-        mean = b.mean(axis=1) - a.mean(axis=1)
-        error, freedom = welch_error(a, b)
-        t = mean / error
-        p = p_from_tails(stdtr(freedom, t), stdtr(freedom, -t), question.alternative)
-        return SignificanceValues(p, t, *t_limits(mean, error, freedom, question.tails))
+        return t_test(b.mean(axis=1) - a.mean(axis=1), *welch_error(a, b), question)
 
 
 class MannWhitney(_Unpaired):
-    """Is a value of one unpaired sample as likely above one of the other as below?
+    """Is a value of one unpaired sample as often above a value of the other sample as below it?
 
     Exact up to 40 values, ties included; beyond, normal with corrections for ties and continuity.
     """
@@ -92,7 +86,7 @@ class MannWhitney(_Unpaired):
 
 
 class Permutation(_Unpaired):
-    """Is the difference of two unpaired means larger than a random division of all values into two samples would make it?
+    """Is the difference of two unpaired means larger than after a random division of all values into two samples?
 
     All divisions are tried if these are no more than `resamples`, else a random sample.
     """

@@ -50,9 +50,9 @@ def effective_size(weights: npt.ArrayLike) -> float:
     return float(w.sum() ** 2 / np.square(w).sum()) if len(w) else 0.0
 
 
-def weighted_mean(d: Floats, weights: Floats) -> Floats:
-    """The weighted mean of each row."""
-    return np.asarray(d @ weights / weights.sum(), np.float64)
+def weighted_mean(d: Floats, weights: Floats | None) -> Floats:
+    """The weighted mean of each row; the plain mean without weights."""
+    return np.asarray(d.mean(axis=1) if weights is None else d @ weights / weights.sum(), np.float64)
 
 
 def weighted_mean_and_error(d: Floats, weights: Floats) -> tuple[Floats, Floats]:

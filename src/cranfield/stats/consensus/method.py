@@ -47,23 +47,23 @@ class ConsensusLabels:
     """One label per item, the probability of each label, and the confusion matrix of each rater."""
 
     method: str
-    """As one would type it."""
+    """The name with its parameters, as a user types it."""
     ties: Ties
     items: Names
     raters: Names
     scale: Scale
     code: Ints
-    """The label that stands, by its place on the scale; -1 where a tie is left open."""
+    """The consensus label of each item, as its position on the scale; -1 for an open tie."""
     value: Floats
-    """The same as a number, for `mean(round=no)` one that may lie between labels; NaN where there is none."""
+    """The consensus label as a number, which may lie between labels for `mean(round=no)`; NaN for an open tie."""
     best: Bools
-    """Items × labels: which of them tie for the best."""
+    """Items × labels: which labels have the highest score."""
     posterior: Floats
-    """Items × labels, rows adding up to 1: by the method's model, or the shares of votes."""
+    """Items × labels: the probability of each label by the method's model, or its share of the votes."""
     confusion: Floats
-    """Raters × labels that stand × labels given: how many items, each spread as its posterior is."""
+    """Raters × consensus labels × labels given: the number of items, with each item split by its posterior."""
     reliability: Floats | None = None
-    """Of each rater, where the method has such a thing: the share of labels that are more than guesses, or right."""
+    """One number per rater, if the method estimates it: the share of labels that are right, or not guessed."""
     iterations: int = 0
     converged: bool = True
     repeated: int = 0
@@ -133,7 +133,8 @@ class Consensus(Registered, ABC):
         truth = gold_codes(once, gold or {})
         opinion = self.opinion(once, truth)
         is_gold = truth >= 0
-        posterior = np.where(is_gold[:, None], _sure(truth, len(labels.scale)), opinion.posterior)
+        posterior = np.array(opinion.posterior, np.float64)
+        posterior[is_gold] = np.eye(len(labels.scale))[truth[is_gold]]
         best = np.where(is_gold[:, None], posterior > 0, _best(opinion.score))
         code = chosen_of(best, ties)
         return ConsensusLabels(
@@ -166,11 +167,6 @@ def gold_codes(labels: Labels, gold: Mapping[Any, Hashable]) -> Ints:
         if name not in place:
             raise DataError(f"gold of item {item!r}: label {shortened(name)} is not on the scale")
     return np.array([place[gold[item]] if item in gold else OPEN for item in labels.items], np.int64)
-
-
-def _sure(code: Ints, labels: int) -> Floats:
-    """Probability 1 for one label of each item; meaningless rows for a code of -1."""
-    return np.asarray(np.eye(labels)[code], np.float64) if labels else np.zeros((len(code), 0))
 
 
 def _best(score: Floats) -> Bools:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 
 LEAST = 0.01  # labels added to each cell of the table of all raters, so that nothing is impossible
 RIGHT = 1.0  # and more to the cells of right labels: where the data do not tell, raters are taken to know
-
-
-class Model(NamedTuple):
-    """How common labels are, and the raters' tables, as logarithms: true label × (rater, label given).
-
-    Labels stand in rows throughout: NumPy adds up few long rows far faster than many short ones.
-    """
-
-    log_rates: Floats
-    log_tables: Floats
 
 
 class DawidSkene(Consensus):
@@ -61,12 +51,15 @@ class DawidSkene(Consensus):
         chances = _pinned(np.ascontiguousarray(votes.T), gold)
         converged, done = False, 0
         while not converged and done < self.passes:
-            before, chances = chances, _pinned(_chances(by_item, self.fitted(by_cell, chances)), gold)
+            before, chances = chances, _pinned(_chances(by_item, *self.fitted(by_cell, chances)), gold)
             converged, done = bool(np.abs(chances - before).max(initial=0.0) <= self.near), done + 1
         return ConsensusEstimate(chances.T, chances.T, iterations=done, converged=converged)
 
-    def fitted(self, by_cell: Any, chances: Floats) -> Model:
-        """The model that is most likely, given these probabilities of the labels (rows) of the items."""
+    def fitted(self, by_cell: Any, chances: Floats) -> tuple[Floats, Floats]:
+        """The most likely rates of labels and tables of raters (true label × rater and label), as logarithms.
+
+        `chances` has one row per label: NumPy adds up few long rows far faster than many short ones.
+        """
         scale = len(chances)
         counts = np.stack([by_cell @ row for row in chances]).reshape(scale, -1, scale)
         everyone = counts.sum(axis=1) + LEAST + RIGHT * np.eye(scale)
@@ -74,11 +67,11 @@ class DawidSkene(Consensus):
         counts += (self.smoothing + LEAST) * everyone[:, None]
         tables = np.log(counts / counts.sum(axis=2, keepdims=True)).reshape(scale, -1)
         rates = chances.sum(axis=1) + LEAST
-        return Model(np.log(rates / rates.sum()), tables)
+        return np.log(rates / rates.sum()), tables
 
 
-def _chances(by_item: Any, model: Model) -> Floats:
-    log = np.stack([by_item @ table + rate for table, rate in zip(model.log_tables, model.log_rates, strict=True)])
+def _chances(by_item: Any, log_rates: Floats, log_tables: Floats) -> Floats:
+    log = np.stack([by_item @ table + rate for table, rate in zip(log_tables, log_rates, strict=True)])
     log -= log.max(axis=0, initial=-np.inf)
     chances = np.exp(log, out=log)
     return np.asarray(chances / chances.sum(axis=0), np.float64)

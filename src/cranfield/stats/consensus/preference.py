@@ -80,7 +80,7 @@ class Strengths(NamedTuple):
     items: Names
     strength: Floats
     component: Ints
-    """Items of one number are linked by chains of wins both ways; others can be told apart by who beat whom alone."""
+    """The component of each item. Items of one component are linked by chains of wins in both directions."""
     comparable: bool
     """Whether strengths of different components may be compared."""
     iterations: int = 0
@@ -120,14 +120,6 @@ HALVINGS = 40
 ROUNDING = 1e-13  # of a likelihood
 
 
-class Fit(NamedTuple):
-    """Maximum-likelihood strengths, and the number of steps."""
-
-    strength: Floats
-    iterations: int
-    converged: bool
-
-
 class BradleyTerry(OfPreferences):
     """Strengths such that the log odds of beating another are the difference of the two; ties are half wins.
 
@@ -153,10 +145,8 @@ class BradleyTerry(OfPreferences):
         component = components(wins)
         told_apart = wins if self.prior else _within(wins, component)
         won = np.asarray(told_apart.sum(axis=1), np.float64).ravel() + self.prior / 2
-        fit = _newton(_pairs(told_apart), won, self.prior, component, self.passes)
-        return Strengths(
-            str(self), preferences.items, fit.strength, component, self.prior > 0, fit.iterations, fit.converged
-        )
+        strength, steps, converged = _newton(_pairs(told_apart), won, self.prior, component, self.passes)
+        return Strengths(str(self), preferences.items, strength, component, self.prior > 0, steps, converged)
 
 
 class Pairs(NamedTuple):
@@ -183,18 +173,18 @@ def _within(wins: Any, component: Ints) -> Any:
     return coo_array((table.data[same], (table.row[same], table.col[same])), table.shape).tocsr()
 
 
-def _newton(pairs: Pairs, won: Floats, prior: float, component: Ints, passes: int) -> Fit:
-    """The maximum of the concave likelihood by Newton's method with step halving."""
+def _newton(pairs: Pairs, won: Floats, prior: float, component: Ints, passes: int) -> tuple[Floats, int, bool]:
+    """The maximum of the concave likelihood by Newton's method with step halving; how many steps, and if it converged."""
     from scipy.sparse.linalg import spsolve  # type: ignore[import-untyped, unused-ignore]
 
     strength = np.zeros(len(won))
     if not len(won):
-        return Fit(strength, 0, True)
+        return strength, 0, True
     height = _log_likelihood(strength, pairs, won, prior)
     for done in range(1, passes + 1):
         slope, bend = _derivatives(strength, pairs, won, prior, component)
         if np.abs(slope).max() <= NEAR * max(1.0, float(won.max())):
-            return Fit(_centred(strength, component, prior), done - 1, True)
+            return _centred(strength, component, prior), done - 1, True
         step = spsolve(bend, slope)
         for _ in range(HALVINGS):
             higher = _log_likelihood(strength + step, pairs, won, prior)
@@ -202,7 +192,7 @@ def _newton(pairs: Pairs, won: Floats, prior: float, component: Ints, passes: in
                 break
             step = step / 2
         strength, height = strength + step, higher
-    return Fit(_centred(strength, component, prior), passes, False)
+    return _centred(strength, component, prior), passes, False
 
 
 def _centred(strength: Floats, component: Ints, prior: float) -> Floats:
