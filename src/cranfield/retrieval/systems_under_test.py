@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -130,10 +131,8 @@ class System(Registered, ABC):
 
         versions = {}
         for package in self.packages:
-            try:
+            with suppress(PackageNotFoundError):
                 versions[package] = version(package)
-            except PackageNotFoundError:
-                continue
         return versions
 
 
