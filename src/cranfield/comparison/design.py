@@ -64,7 +64,7 @@ class PowerPlan:
     sd: float  # of the difference of two systems
     difference: float
     observed: bool  # the difference is the observed one
-    power: float  # wanted
+    power: float  # the target
     alpha: float
     level: float  # of one test, after correction
     correction: str

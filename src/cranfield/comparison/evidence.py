@@ -414,7 +414,7 @@ def _with_simultaneous_intervals(
     correction = CORRECTIONS[settings.correction]
     selected = [pair.corrected <= settings.alpha for pair in pairs]
     level = correction.interval_level(settings.level, max(family, 1), sum(selected))
-    if level >= 1:  # of none that are significant
+    if level >= 1:  # no pair is significant, so none gets an interval
         return [_without_interval(pair) for pair in pairs]
     stricter, again = replace(settings, level=level), []
     for measure in systems.scores.measures:

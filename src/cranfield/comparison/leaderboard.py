@@ -64,11 +64,11 @@ class LeaderboardRow:
     first_in_redraws: float  # how often it leads when topics are resampled; NaN if unknown
     tier: str  # runs that share a letter do not differ significantly
     means: dict[str, float]
-    micro: dict[str, float]  # of measures that are ratios: the ratio of the topics' sums, beside the mean of the ratios
+    micro: dict[str, float]  # for measures that are ratios: the ratio of sums over all topics
     gmean: dict[str, float]  # the geometric mean over topics, beside the mean
     judged: float  # judged@k; NaN where no judgments were given
-    topics: int  # that the run answers
-    weighted: dict[str, float] = field(default_factory=dict)  # means by weights, where topics have some; they rank
+    topics: int  # the number of topics that the run answers
+    weighted: dict[str, float] = field(default_factory=dict)  # weighted means, if topics have weights; they decide the ranks
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class Leaderboard(Answer):
     sort: str
     k: int
     test: str
-    correction: str  # empty where the test looks at all runs at once
+    correction: str  # empty if the test covers all runs at once
     alpha: float
     level: float
     rank_intervals: str  # simultaneous, marginal or bootstrap
-    rank_draws: int  # that the intervals took; 0 where there are none
+    rank_draws: int  # redraws for the rank intervals; 0 without intervals
     resamples: int
     seed: int
     scores: Scores

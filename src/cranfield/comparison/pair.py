@@ -100,7 +100,7 @@ class RunPair:
     losses: int
     p: float = math.nan  # of the deciding test; NaN with a `reason`
     corrected: float = math.nan
-    outcomes: Mapping[str, Any] = field(default_factory=dict)  # all tests that were made, by name
+    outcomes: Mapping[str, Any] = field(default_factory=dict)  # the results of all tests, by name
     reason: str = ""
     ahead: Side = "neither"  # by the mean, regardless of the p-value
     favoured: Side = "neither"  # by the statistic of the deciding test: means, ranks or wins

@@ -246,7 +246,7 @@ def _n(count: int, one: str, many: str = "") -> str:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is asked of which system."""
+    """A system, the topics to ask it, and the settings."""
 
     collection: Collection
     system: System

@@ -31,9 +31,9 @@ SYSTEMS: Registry[type[System]] = Registry("system", "systems", "cranfield.retri
 
 
 class Busy(Exception):
-    """A temporary failure; `after` is how many seconds the engine asks to wait, `kind` what failed:
+    """A temporary failure. `after` is how many seconds the engine asks to wait.
 
-    a status, `silence`, `dropped` or `not JSON`.
+    `kind` names the failure: a status, `silence`, `dropped` or `not JSON`.
     """
 
     def __init__(self, why: str, after: float | None = None, kind: str = "") -> None:

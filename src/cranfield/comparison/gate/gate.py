@@ -92,7 +92,7 @@ class FallenTopic:
     difference: float  # after − before
     missing: bool = False  # the candidate does not answer the topic
     lost: tuple[LostDocument, ...] = ()
-    query: str = ""  # what the topic asks, where that is known
+    query: str = ""  # the text of the query, if known
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; an unknown query is left out."""
@@ -100,7 +100,7 @@ class FallenTopic:
 
     @property
     def why(self) -> str:
-        """What the candidate did to the topic."""
+        """Why the topic fell: it is not answered, or the relevant documents that lost ranks."""
         return "the candidate does not answer it" if self.missing else ", ".join(map(str, self.lost))
 
     def __str__(self) -> str:
@@ -476,7 +476,7 @@ def gate(
 def _remarks(
     scores: Scores, without_gone: int | None, question: GateQuestion, drops_typed: bool, drops: Mapping[str, float]
 ) -> list[str]:
-    """Remarks beside the verdicts; `forgiven` is the number of removed documents, `drops_typed` whether drops were set."""
+    """Remarks beside the verdicts. `without_gone` is the number of removed documents, or None if none were to be removed."""
     remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
     if scores.weights is not None:
         remarks.append(scores.weights.in_words(scores.topics))
