@@ -68,7 +68,7 @@ class LeaderboardRow:
     gmean: dict[str, float]  # the geometric mean over topics, beside the mean
     judged: float  # judged@k; NaN where no judgments were given
     topics: int  # the number of topics that the run answers
-    weighted: dict[str, float] = field(default_factory=dict)  # weighted means, if topics have weights; they decide the ranks
+    weighted: dict[str, float] = field(default_factory=dict)  # weighted means, if any; they decide the ranks
 
 
 @dataclass(frozen=True)
