@@ -71,19 +71,21 @@ class Comparison(ComparisonEvidence, Answer):
     efficiency: Efficiency | None = None  # the cost of the runs, if it was measured
     label_noise: LabelNoise | None = None  # the effect of redrawn labels, if requested
 
+    def all_remarks(self) -> list[str]:
+        """The remarks of label noise, if it was computed, and those of the comparison."""
+        return [*(self.label_noise.remarks if self.label_noise is not None else []), *self.remarks]
+
     def notes(self, shell: bool = False) -> list[str]:
-        noise = [] if self.label_noise is None else self.label_noise.remarks
-        return [*noise, *self.remarks, *(f"caution: {caution.text}" for caution in self.cautions)]
+        return [*self.all_remarks(), *(f"caution: {caution.text}" for caution in self.cautions)]
 
     def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
-        cautions = [f"caution: {text}" for text in grouped_texts(self.cautions, verbose)]
-        cautions += [] if self.efficiency is None else [f"caution: {text}" for text in self.efficiency.notes()]
+        cautions = grouped_texts(self.cautions, verbose)
+        cautions += [] if self.efficiency is None else self.efficiency.notes()
         if shell:
             cautions = [text.replace("missing=skip", "--missing skip") for text in cautions]
         missing = all(caution.code != "missing-topics" for caution in self.cautions)
-        noise = [] if self.label_noise is None else self.label_noise.remarks
-        notes = [*noise, *self.remarks, *self.scores.notes(shell, missing)]
-        return [*cautions, *(f"note: {note}" for note in notes)]
+        notes = [*self.all_remarks(), *self.scores.notes(shell, missing)]
+        return [*(f"caution: {text}" for text in cautions), *(f"note: {note}" for note in notes)]
 
     def basis(self) -> list[str]:
         return self.notes()
@@ -161,16 +163,8 @@ class Comparison(ComparisonEvidence, Answer):
 
     def _topic_records(self) -> Iterator[list[Any]]:
         queries = self.scores.queries
-        yield [
-            "measure",
-            "one",
-            "other",
-            "topic",
-            *(["query"] if queries else []),
-            "value one",
-            "value other",
-            "difference",
-        ]
+        names = ["measure", "one", "other", "topic", *(["query"] if queries else [])]
+        yield [*names, "value one", "value other", "difference"]
         for pair in self.pairs:
             a, b = self.values(pair.one, pair.measure), self.values(pair.other, pair.measure)
             for topic, x, y in zip(self.scores.topics, a.tolist(), b.tolist(), strict=True):
@@ -364,13 +358,11 @@ def _refuse_strangers(systems: Systems, pairs: Names) -> None:
     answered = dict(zip(scores.runs, scores.retrieved > 0, strict=True))
     silent = [run for run in scores.runs if not answered[run].any()]
     if silent and not scores.external:
-        which = f"answers none of the {len(scores.topics)} topics ({listed(scores.topics, most=3)})"
         raise DataError(
-            f"{silent[0]} {which}; leave it out, or give the run for these topics (are they numbered alike?)"
+            f"{silent[0]} answers none of the {len(scores.topics)} topics ({listed(scores.topics, most=3)}); "
+            "leave it out, or give the run for these topics (are they numbered alike?)"
         )
-    there = {
-        name: np.logical_or.reduce([answered[run] for run in systems.runs_of(name)]) for pair in pairs for name in pair
-    }
+    there = {name: np.any([answered[run] for run in systems.runs_of(name)], axis=0) for pair in pairs for name in pair}
     for one, other in pairs:
         if there[one].any() and there[other].any() and not (there[one] & there[other]).any():
             raise DataError(

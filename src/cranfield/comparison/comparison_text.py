@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from cranfield.base.results import Cell, Drawing, Layout, Lines, Part, Table, html_text
 from cranfield.base.text_layout import counted, cut, cut_end, in_line, name_list, p_value, width
 from cranfield.comparison.evidence import QUESTIONS
-from cranfield.comparison.pair import RunPair, amount, disagreement, probabilities, run_on_side
+from cranfield.comparison.pair import disagreement, run_on_side
 from cranfield.comparison.score_tables import SEEDS, lists_nonrelevant
 from cranfield.evaluation.sanity_checks import LITTLE_JUDGED
 from cranfield.evaluation.scores import conventions_in_words
@@ -37,14 +37,6 @@ if TYPE_CHECKING:
 NAMED_RUNS = 3  # if more runs beat a baseline, the others are counted
 
 
-class Claim(NamedTuple):
-    """The claim about a pair by one measure; claims with the same start and end share a line."""
-
-    start: str
-    what: str
-    end: str
-
-
 def verdict(evidence: ComparisonEvidence) -> list[str]:
     """The verdict in one or a few lines; a warning comes first if little of a run is judged."""
     return [*_little_judged(evidence), *_claims(evidence)]
@@ -60,7 +52,7 @@ def _little_judged(evidence: ComparisonEvidence) -> list[str]:
 
 
 def _claims(evidence: ComparisonEvidence) -> list[str]:
-    if len({(pair.one, pair.other) for pair in evidence.pairs}) == 1:
+    if _single(evidence):
         return _verdict_of_two(evidence)
     if evidence.one_sided:
         return [_answers_in_words(evidence)]
@@ -73,46 +65,12 @@ def _claims(evidence: ComparisonEvidence) -> list[str]:
 def _verdict_of_two(evidence: ComparisonEvidence) -> list[str]:
     lines: dict[tuple[str, str], list[str]] = defaultdict(list)
     for pair in evidence.pairs:
-        claim = _claim(evidence, pair)
-        lines[claim.start, claim.end].append(claim.what)
+        answer, lower = evidence.answer(pair), evidence.lower_is_better(pair.measure)
+        asked = f"; is {pair.other} {QUESTIONS[evidence.alternative]}? {answer}" if answer else ""
+        doubt, topics = evidence.conflict_in_words(pair), counted(pair.n, "topic")
+        start, what, end = pair.claim(evidence.alpha, lower, topics, doubt=doubt, answer=answer, conclusion=asked)
+        lines[start, end].append(what)
     return [f"{start} {name_list(what)}{end}" for (start, end), what in lines.items()]
-
-
-def _claim(evidence: ComparisonEvidence, pair: RunPair) -> Claim:
-    both = f"{pair.other} and {pair.one}"
-    lower = evidence.lower_is_better(pair.measure)
-    if pair.n == 0:
-        return Claim(f"{both} have no topic in common with a value of", pair.measure, ": nothing to compare")
-    if pair.ties == pair.n and pair.n > 1:
-        return Claim(f"{both} score the same", pair.measure, f" on each of {counted(pair.n, 'topic')}: nothing to test")
-    where = f" on {counted(pair.n, 'topic')}"
-    if pair.ahead == "neither":
-        return Claim(f"{both} have the same mean", pair.measure, where + _reservation(evidence, pair, lower))
-    winner, loser = (pair.one, pair.other) if pair.ahead == "one" else (pair.other, pair.one)
-    settled = evidence.significant(pair)
-    claimed = "beats" if settled and not pair.contradictory else "is ahead of"
-    what = f"{amount(abs(pair.difference))} {pair.mean_of}{' (lower is better)' if lower else ''}"
-    mean = " in the mean" if settled and pair.contradictory else ""
-    return Claim(f"{winner} {claimed} {loser} by", what, mean + where + _reservation(evidence, pair, lower))
-
-
-def _reservation(evidence: ComparisonEvidence, pair: RunPair, lower_is_better: bool) -> str:
-    """The end of a claim: that the difference is not settled and why, or the answer to a one-sided question."""
-    settled, answer = evidence.significant(pair), evidence.answer(pair)
-    text = ""
-    if settled and pair.contradictory:
-        text = (
-            f", but the {any_test(pair.test).short} favours {run_on_side(pair, pair.favoured)}: neither beats the other"
-        )
-    elif not settled and pair.corrected == pair.corrected and pair.ahead != "neither" and not answer:
-        text = ", but the data do not settle it"
-    text += evidence.conflict_in_words(pair)
-    probable = probabilities(pair, lower_is_better)
-    if probable:
-        return f"{text}; {probable}"
-    if pair.corrected != pair.corrected:
-        return f"{text}; no p-value: {pair.reason}"
-    return f"{text}; is {pair.other} {QUESTIONS[evidence.alternative]}? {answer}" if answer else text
 
 
 # more than two
@@ -202,8 +160,7 @@ def content(
     evidence: ComparisonEvidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None = None
 ) -> Iterator[Part]:
     """The text of a comparison for a screen, or for a page (HTML, Markdown)."""
-    write = _screen if how.medium == "text" else _page
-    return write(evidence, efficiency, how, label_noise)
+    return (_screen if how.medium == "text" else _page)(evidence, efficiency, how, label_noise)
 
 
 def _page(
@@ -214,8 +171,7 @@ def _page(
     yield pair_table(evidence, pairs, how)
     if how.medium != "html":
         yield Lines(_legend(evidence, pairs))
-    sentences = [evidence.sentence(pair) for pair in spoken]
-    yield Lines([*sentences, *_margins(spoken)])
+    yield Lines([*map(evidence.sentence, spoken), *_margins(spoken)])
     if label_noise is not None:
         yield from label_noise.content(how)
     yield from _drawings(evidence, pairs, how)
@@ -248,10 +204,8 @@ def _screen(
     if efficiency is not None:
         yield efficiency.table(how)
     usual = evidence.usual and not evidence.groups, evidence.scores.usual
-    unusual = [
-        line for line, as_usual in zip(made_by(evidence), usual, strict=True) if how.states_defaults or not as_usual
-    ]
-    yield Lines(unusual, dim=True)
+    method = zip(made_by(evidence), usual, strict=True)
+    yield Lines([line for line, as_usual in method if how.states_defaults or not as_usual], dim=True)
 
 
 def _single(evidence: ComparisonEvidence) -> bool:
@@ -297,12 +251,8 @@ def table_of_two(evidence: ComparisonEvidence, how: Layout) -> Table:
     head = ["measure", *heads, "diff", f"{percent} low", f"{percent} high", "d_z", "W/T/L", "p"]
     rows = []
     for pair in pairs:
-        cells = [how.cell(pair.mean_one), how.cell(pair.mean_other)]
-        cells += [how.cell(end, signed=True) for end in (pair.difference, *_bounds(pair))]
-        cells.append(_effect(pair, how._replace(digits=2)) if how.verbose else _bare_effect(pair, how))
-        cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
-        cells += [Cell(how.p_value(p), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
-        rows.append([Cell(pair.measure), *cells])
+        effect = _effect(pair, how, with_interval=how.verbose)
+        rows.append([Cell(pair.measure), *_numbers(pair, how, effect, bool(corrected))])
     head += [corrected] if corrected else []
     title = f"Differences, {pairs[0].other} minus {pairs[0].one}"
     return Table(head, rows, title=title, spare=() if how.verbose else (head.index("d_z"),))
@@ -313,8 +263,13 @@ def _bounds(interval: Any) -> list[float]:
     return [math.nan if abs(end) == math.inf else end for end in (interval.low, interval.high)]
 
 
-def _bare_effect(pair: RunPair, how: Layout) -> Cell:
-    return how._replace(digits=2).cell(pair.effect, signed=True)
+def _numbers(pair: RunPair, how: Layout, effect: Cell, corrected: bool) -> list[Cell]:
+    """The cells of a pair: means, difference with its interval, effect, wins, and one or two p-values."""
+    means = [how.cell(mean) for mean in (pair.mean_one, pair.mean_other)]
+    difference = [how.cell(number, signed=True) for number in (pair.difference, *_bounds(pair))]
+    wins = Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins))
+    p_values = [pair.p, pair.corrected] if corrected else [pair.p]
+    return [*means, *difference, effect, wins, *(Cell(how.p_value(p), p) for p in p_values)]
 
 
 def pair_table(evidence: ComparisonEvidence, pairs: list[RunPair], how: Layout) -> Table:
@@ -325,27 +280,17 @@ def pair_table(evidence: ComparisonEvidence, pairs: list[RunPair], how: Layout) 
     head = ["measure", "run A", "run B", "mean A", "mean B", difference, f"{percent} low", f"{percent} high"]
     question = f"{evidence.alternative}?" if evidence.one_sided else ""
     weighed = bool(evidence.weighed_by)  # then there is no d_z
-    head += [
-        "unweighted" if weighed else "d_z",
-        "W/T/L",
-        "p",
-        *([corrected] if corrected else []),
-        f"run B is {question}".strip() if aloud else question,
-    ]
+    head += ["unweighted" if weighed else "d_z", "W/T/L", "p", *([corrected] if corrected else [])]
+    head.append(f"run B is {question}".strip() if aloud else question)
     rows = []
     for pair in better_as_other(evidence, pairs):
-        cells = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
-        cells += [how.cell(pair.mean_one), how.cell(pair.mean_other)]
-        cells += [how.cell(each, signed=True) for each in (pair.difference, *_bounds(pair))]
+        effect = _effect(pair, how, with_interval=how.states_defaults)
         if weighed:
-            alike = math.nan if pair.unweighted is None else pair.unweighted.difference
-            cells.append(how.cell(alike, signed=True))
-        else:
-            cells.append(_effect(pair, how._replace(digits=2)) if how.states_defaults else _bare_effect(pair, how))
-        cells.append(Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins)))
-        cells += [Cell(how.p_value(p), p) for p in ([pair.p, pair.corrected] if corrected else [pair.p])]
+            effect = how.cell(getattr(pair.unweighted, "difference", math.nan), signed=True)
         sign = mark(evidence, pair)
-        rows.append([*cells, Cell(SPOKEN_MARKS.get(sign, sign) if aloud else sign, best=sign == "+")])
+        last = Cell(SPOKEN_MARKS.get(sign, sign) if aloud else sign, best=sign == "+")
+        names = [Cell(pair.measure), Cell(pair.one), Cell(pair.other)]
+        rows.append([*names, *_numbers(pair, how, effect, bool(corrected)), last])
     number = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
     by = f", by {evidence.weighed_by}" if weighed else ""
     title = f"Differences, run B minus run A{by}.{number}"
@@ -358,10 +303,13 @@ def _spare(head: list[str], corrected: bool) -> tuple[int, ...]:
     return tuple(head.index(name) for name in names if name in head)
 
 
-def _effect(pair: RunPair, how: Layout) -> Cell:
-    """d_z with its interval; an unbounded end is a dash."""
-    ends = ["" if abs(end) == math.inf else how.number(end, signed=True) for end in (pair.effect_low, pair.effect_high)]
-    around = "" if pair.effect_low != pair.effect_low else f" [{', '.join(end or how.undefined for end in ends)}]"
+def _effect(pair: RunPair, how: Layout, with_interval: bool) -> Cell:
+    """d_z, with its interval if requested; an unbounded end is a dash."""
+    how = how._replace(digits=2)
+    around = ""
+    if with_interval and pair.effect_low == pair.effect_low:
+        ends = [math.nan if abs(end) == math.inf else end for end in (pair.effect_low, pair.effect_high)]
+        around = f" [{', '.join(how.number(end, signed=True) for end in ends)}]"
     return Cell(f"{how.number(pair.effect, signed=True)}{around}", pair.effect)
 
 
@@ -532,8 +480,7 @@ def made_by(evidence: ComparisonEvidence) -> list[str]:
     if evidence.scores.weights is not None:
         facts.append(f"{evidence.scores.weights.in_words(evidence.scores.topics)}; d_z is left out")
     if evidence.margin is not None:
-        within = f"t-tests within {evidence.margin:g}, each alone, not corrected"
-        facts.append(f"equivalence and non-inferiority: {within}")
+        facts.append(f"equivalence and non-inferiority: t-tests within {evidence.margin:g}, each alone, not corrected")
     facts.append(f"alpha {evidence.alpha:g}, seed {evidence.seed}")
     scores = evidence.scores
     unknown = "unknown, the scores were computed elsewhere"

@@ -336,9 +336,9 @@ def _likeness(
     if kind in UNION_TAUS:
         return _union_tau(one, other, by_name=kind == "ktu-by-name")
     if kind in coefficients.COEFFICIENTS:
-        x, y = _side_by_side(one, other, *(("both", "a") if kind == "pearson" else (documents, tied)))
-        why = coefficients.undefined(kind, x, y)
-        return (np.nan, why) if why else (coefficients.correlation(kind, x, y), "")
+        return coefficient(
+            kind, *_side_by_side(one, other, *(("both", "a") if kind == "pearson" else (documents, tied)))
+        )
     first, second = one.ranking(tied), other.ranking(tied)
     if kind == "jaccard":
         return overlaps.jaccard(first, second), ""
@@ -351,6 +351,12 @@ _TO_DEPTH: dict[str, Callable[[TiedRanking, TiedRanking, float, int | None, Any]
     "average-overlap": lambda one, other, p, k, ties: overlaps.average_overlap(one, other, k, ties),
     "rbo-cut": overlaps.rbo_cut,
 }  # these handle tied groups that k divides, so their lists are not cut before
+
+
+def coefficient(kind: str, x: Floats, y: Floats) -> tuple[float, str]:
+    """A correlation of two series, and the reason if it is undefined."""
+    why = coefficients.undefined(kind, x, y)
+    return (np.nan, why) if why else (coefficients.correlation(kind, x, y), "")
 
 
 def _union_tau(one: Ranked, other: Ranked, by_name: bool) -> tuple[float, str]:
@@ -419,6 +425,6 @@ def _systems(first: Any, second: Any, kinds: dict[str, tuple[str, int | None]], 
 
 def _ranking_pair(first: str, second: str, means: list[tuple[float, float]], kinds: Iterable[str]) -> CorrelatedPair:
     x, y = np.array(means).reshape(-1, 2).T.copy()
-    why = {kind: reason for kind in kinds if (reason := coefficients.undefined(kind, x, y))}
-    values = {kind: np.nan if kind in why else coefficients.correlation(kind, x, y) for kind in kinds}
-    return CorrelatedPair(first, second, len(x), values, why)
+    results = {kind: coefficient(kind, x, y) for kind in kinds}
+    why = {kind: reason for kind, (_, reason) in results.items() if reason}
+    return CorrelatedPair(first, second, len(x), {kind: value for kind, (value, _) in results.items()}, why)

@@ -18,7 +18,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Layout, Lines, Part, Table, plain
 from cranfield.comparison.score_tables import Progress, comparable, upward_table
-from cranfield.comparison.settings import named_correction, refuse_extremes, refuse_shares, round_up, split_names
+from cranfield.comparison.settings import known_names, named_correction, refuse_extremes, refuse_shares, round_up
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.scores import Scores
 from cranfield.stats import power as planning
@@ -64,7 +64,7 @@ class PowerPlan:
     sd: float  # of the difference of two systems
     difference: float
     observed: bool  # the difference is the observed one
-    power: float  # wanted
+    power: float  # the target
     alpha: float
     level: float  # of one test, after correction
     correction: str
@@ -217,7 +217,7 @@ def design(
     >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
     't: to find a difference of 0.05 with power 0.8 takes 128 topics'
     """
-    names = _tests_by_name(tests)
+    names = known_names("tests", tests, [name for some in power_tests() for name in some])
     refuse_shares(power=power, alpha=alpha)
     refuse_below(2, **{"the number of topics": n, "systems": systems})
     refuse_below(1, family=family, trials=trials, resamples=resamples, **{"trials times resamples": trials * resamples})
@@ -230,7 +230,8 @@ def design(
         variances = [_variance_from_sd(sd, difference, n, systems)]
         family = family or math.comb(systems or 2, 2)
     else:
-        scores = _scores(scores, runs, measures, {**options})
+        if not isinstance(scores, Scores):
+            scores = Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
         variances = [_variance_from_scores(scores, name, difference, n, systems, remarks) for name in scores.measures]
         family = family or math.comb(systems or len(scores.runs), 2) * len(variances)
     chance: dict[str, Any] = {"alpha": corrected_by.level_of_one(alpha, family), "trials": trials}
@@ -242,21 +243,6 @@ def design(
         by_t = Design("t", **variance.spread, alternative=alternative, **chance)  # type: ignore[arg-type]
         plans.append(_plan(variance, by_t, names, power, corrected, sizes, tell))
     return PowerPlans(plans, trials, resamples, seed, remarks)
-
-
-def _scores(scores: Any, runs: Any, measures: Any, options: dict[str, Any]) -> Scores:
-    """The scores; judgments and runs are scored first."""
-    if isinstance(scores, Scores):
-        return scores
-    return Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
-
-
-def _tests_by_name(tests: str | Iterable[str]) -> list[str]:
-    """The names of the tests, checked against those with a known power."""
-    names, available = split_names(tests), [name for some in power_tests() for name in some]
-    if not names or any(name not in available for name in names):
-        raise ConventionError(f"tests: expected some of {', '.join(available)}, found {' '.join(names)!r}")
-    return names
 
 
 @dataclass(frozen=True)

@@ -238,28 +238,17 @@ def _describe_pairs(
     effect = d_z_of_rows(a, b) if weights is None else np.full(len(a), NAN)
     around = d_z_intervals(effect, n, question.tails) if n > 1 and weights is None else (effect, effect)
     upwards = -d if lower_is_better else d
-    wins, losses = (upwards > 0).sum(axis=1).tolist(), (upwards < 0).sum(axis=1).tolist()
-    return [
-        RunPair(
-            measure,
-            one,
-            other,
-            n,
-            mean_one=float(means[0][k]),
-            mean_other=float(means[1][k]),
-            difference=float(means[2][k]),
-            low=interval[k].low,
-            high=interval[k].high,
-            effect=float(effect[k]),
-            wins=wins[k],
-            ties=n - wins[k] - losses[k],
-            losses=losses[k],
-            ahead=_ahead(float(means[2][k]), d[k], lower_is_better),
-            effect_low=float(around[0][k]),
-            effect_high=float(around[1][k]),
-        )
-        for k, (one, other) in enumerate(block)
-    ]
+    columns = dict(zip(("mean_one", "mean_other", "difference"), means, strict=True))
+    columns |= {"effect": effect, "effect_low": around[0], "effect_high": around[1]}
+    columns |= {"wins": (upwards > 0).sum(axis=1), "losses": (upwards < 0).sum(axis=1)}
+    columns["ties"] = n - columns["wins"] - columns["losses"]
+    pairs = []
+    for k, (one, other) in enumerate(block):
+        numbers: dict[str, Any] = {name: column[k].item() for name, column in columns.items()}
+        ahead = _ahead(numbers["difference"], d[k], lower_is_better)
+        low, high = interval[k].low, interval[k].high
+        pairs.append(RunPair(measure, one, other, n, low=low, high=high, ahead=ahead, **numbers))
+    return pairs
 
 
 def _with_unweighted(
@@ -297,8 +286,7 @@ def _without_mean(systems: Systems, pair: RunPair, why: str) -> RunPair:
     difference = other - one
     ahead = _ahead(difference, np.array([difference]), systems.lower_is_better(pair.measure))
     pair = replace(pair, mean_one=one, mean_other=other, difference=difference, ahead=ahead, reason=why)
-    pair = replace(pair, weighed_by=None, unweighted=None)
-    return replace(pair, low=NAN, high=NAN, effect=NAN, effect_low=NAN, effect_high=NAN)
+    return replace(_without_interval(pair), effect=NAN, weighed_by=None, unweighted=None)
 
 
 # tests
@@ -341,9 +329,8 @@ def _with_tests(pair: RunPair, outcomes: Mapping[str, SignificanceResult], test:
     if test not in outcomes:
         return replace(pair, outcomes=outcomes, test=test)
     outcome = outcomes[test]
-    reason = outcome.reason if outcome.p != outcome.p else ""
-    favoured = _side(outcome.direction, lower_is_better) if outcome.p == outcome.p else "neither"
-    reason = reason.replace("pair", "topic")
+    reason = outcome.reason.replace("pair", "topic") if outcome.p != outcome.p else ""
+    favoured = "neither" if outcome.p != outcome.p else _side(outcome.direction, lower_is_better)
     return replace(pair, outcomes=outcomes, test=test, p=outcome.p, favoured=favoured, reason=reason)
 
 
@@ -352,7 +339,7 @@ def _over_seeds(systems: Systems, settings: ComparisonSettings, pair: RunPair) -
 
     Its interval replaces the one over topics. A topic that one of the runs lacks is left out.
     """
-    pair = replace(pair, test=SEEDS, low=NAN, high=NAN, effect_low=NAN, effect_high=NAN)
+    pair = replace(_without_interval(pair), test=SEEDS)
     if pair.n < 2:
         return replace(pair, reason=ONE_TOPIC if pair.n else NO_TOPIC)
     a, b = systems.common_tables(pair.one, pair.other, pair.measure)
@@ -427,7 +414,7 @@ def _with_simultaneous_intervals(
     correction = CORRECTIONS[settings.correction]
     selected = [pair.corrected <= settings.alpha for pair in pairs]
     level = correction.interval_level(settings.level, max(family, 1), sum(selected))
-    if level >= 1:  # of none that are significant
+    if level >= 1:  # no pair is significant, so none gets an interval
         return [_without_interval(pair) for pair in pairs]
     stricter, again = replace(settings, level=level), []
     for measure in systems.scores.measures:

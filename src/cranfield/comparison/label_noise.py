@@ -139,16 +139,8 @@ class LabelNoise:
     def content(self, how: Layout) -> Iterator[Part]:
         """The table with one row per pair, and the sentences."""
         percent = f"{self.level * 100:g}%"
-        head = [
-            "labels",
-            "run A",
-            "run B",
-            "present labels",
-            "redrawn",
-            "corrected",
-            f"{percent} low",
-            f"{percent} high",
-        ]
+        head = ["labels", "run A", "run B", "present labels", "redrawn", "corrected"]
+        head += [f"{percent} low", f"{percent} high", "topics", "assessors"]
         rows = []
         for measure, one, other, result in self.pairs:
             values = (result.difference, result.redrawn, result.corrected, result.low, result.high)
@@ -156,7 +148,7 @@ class LabelNoise:
             share = result.share_of_labels
             parts = [how.undefined if share != share else f"{part:.0%}" for part in (1 - share, share)]
             rows.append([measure, one, other, *numbers, *parts])
-        yield Table([*head, "topics", "assessors"], rows, names=3)
+        yield Table(head, rows, names=3)
         yield Lines(self.sentences())
 
     def plain(self, how: Layout) -> dict[str, Any]:
@@ -195,7 +187,7 @@ def label_noise(
             f"label noise: runs are read again, but {lacking} cannot be; give a file instead of a stream"
         )
     doubt = LabelUncertainty.of(chances, len(evaluator.qrels))
-    likeliest, redrawn = _scored_again(scores, Relabelling(evaluator, doubt), draws, evidence.seed, progress)
+    likeliest, redrawn = _scored_again(scores, doubt, draws, evidence.seed, progress)
     return LabelNoise(
         pairs=_pairs(evidence, likeliest, redrawn),
         policy=doubt.policy,
@@ -211,7 +203,7 @@ def label_noise(
 
 
 def _scored_again(
-    scores: Scores, labels: Relabelling, draws: int, seed: int, progress: Progress | None
+    scores: Scores, doubt: LabelUncertainty, draws: int, seed: int, progress: Progress | None
 ) -> tuple[Floats, Floats]:
     """Runs × measures × topics by the most likely labels, and the same for each redraw."""
     evaluator, sources = scores._origin or (None, {})
@@ -220,15 +212,22 @@ def _scored_again(
     matched_runs = [_MatchedRun(evaluator, run, list(scores.measures.values())) for run in runs]
     place = {topic: t for t, topic in enumerate(evaluator.qrels.topics)}
     topics = [place[topic] for topic in scores.topics]
+    present, rows = evaluator.judgments, _rows(evaluator, doubt)
+
+    def scored(grades: Floats) -> Floats:
+        """Runs × measures × topics, with these grades for the uncertain documents."""
+        of_row = present.of_row.copy()
+        of_row[rows] = grades
+        judgments = replace(present, of_row=of_row, grade=of_row[present.row])
+        return np.stack([run.values(judgments)[:, topics] for run in matched_runs])
+
     rng = np.random.default_rng(seed)
     redrawn = np.empty((draws, *scores.values.shape))
     for b in range(draws):
-        judgments = labels.redraw(rng)
-        redrawn[b] = [run.values(judgments)[:, topics] for run in matched_runs]
+        redrawn[b] = scored(doubt.draw(rng))
         if progress is not None:
             progress(b + 1, draws)
-    likeliest = labels.likeliest()
-    return np.stack([run.values(likeliest)[:, topics] for run in matched_runs]), redrawn
+    return scored(doubt.likeliest(present.of_row[rows])), redrawn
 
 
 def _pairs(evidence: ComparisonEvidence, likeliest: Floats, redrawn: Floats) -> list[NoisyPair]:
@@ -248,28 +247,6 @@ def _pairs(evidence: ComparisonEvidence, likeliest: Floats, redrawn: Floats) -> 
         result = redrawn_mean(standing, redraws, evidence.level, about)
         answer.append(NoisyPair(pair.measure, pair.one, pair.other, result))
     return answer
-
-
-class Relabelling:
-    """The judgments of an evaluator with other grades for the uncertain documents."""
-
-    def __init__(self, evaluator: Evaluator, doubt: LabelUncertainty) -> None:
-        self.doubt, self.judgments = doubt, evaluator.judgments
-        self.rows = _rows(evaluator, doubt)
-
-    def likeliest(self) -> Judgments:
-        """The judgments with the most likely grades."""
-        return self.graded(self.doubt.likeliest(self.judgments.of_row[self.rows]))
-
-    def redraw(self, rng: np.random.Generator) -> Judgments:
-        """The judgments with random grades."""
-        return self.graded(self.doubt.draw(rng))
-
-    def graded(self, grades: Floats) -> Judgments:
-        """The judgments with these grades for the uncertain documents."""
-        of_row = self.judgments.of_row.copy()
-        of_row[self.rows] = grades
-        return replace(self.judgments, of_row=of_row, grade=of_row[self.judgments.row])
 
 
 def _rows(evaluator: Evaluator, doubt: LabelUncertainty) -> Ints:

@@ -64,11 +64,11 @@ class LeaderboardRow:
     first_in_redraws: float  # how often it leads when topics are resampled; NaN if unknown
     tier: str  # runs that share a letter do not differ significantly
     means: dict[str, float]
-    micro: dict[str, float]  # of measures that are ratios: the ratio of the topics' sums, beside the mean of the ratios
+    micro: dict[str, float]  # for measures that are ratios: the ratio of sums over all topics
     gmean: dict[str, float]  # the geometric mean over topics, beside the mean
     judged: float  # judged@k; NaN where no judgments were given
-    topics: int  # that the run answers
-    weighted: dict[str, float] = field(default_factory=dict)  # means by weights, where topics have some; they rank
+    topics: int  # the number of topics that the run answers
+    weighted: dict[str, float] = field(default_factory=dict)  # weighted means, if any; they decide the ranks
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,11 @@ class Leaderboard(Answer):
     sort: str
     k: int
     test: str
-    correction: str  # empty where the test looks at all runs at once
+    correction: str  # empty if the test covers all runs at once
     alpha: float
     level: float
     rank_intervals: str  # simultaneous, marginal or bootstrap
-    rank_draws: int  # that the intervals took; 0 where there are none
+    rank_draws: int  # redraws for the rank intervals; 0 without intervals
     resamples: int
     seed: int
     scores: Scores
@@ -101,10 +101,10 @@ class Leaderboard(Answer):
 
     def row(self, run: str) -> LeaderboardRow:
         """The row of a run."""
-        for row in self.rows:
-            if row.run == run:
-                return row
-        raise DataError(f"no run {run!r} on the board; there are {listed([row.run for row in self.rows], most=10)}")
+        rows = {row.run: row for row in self.rows}
+        if run not in rows:
+            raise DataError(f"no run {run!r} on the board; there are {listed(list(rows), most=10)}")
+        return rows[run]
 
     def how(self) -> str:
         """How ranks and tiers were computed, in one line."""
@@ -222,24 +222,18 @@ class Leaderboard(Answer):
             yield Lines(self.scores.basis(), dim=True)
 
     def plain(self, how: Layout) -> dict[str, Any]:
+        weights, numbers = self.scores.weights, ("alpha", "level", "rank_intervals", "rank_draws", "resamples", "seed")
         return {
             **{name: getattr(self, name) for name in ("measures", "sort", "test")},
             "correction": self.correction or None,
-            **{
-                name: getattr(self, name)
-                for name in ("alpha", "level", "rank_intervals", "rank_draws", "resamples", "seed")
-            },
+            **{name: getattr(self, name) for name in numbers},
             "judged_at": self.k,
-            **self._weighed(),
+            **({} if weights is None else {"weights": weights.plain(self.scores.topics)}),
             "rows": [self._plain_row(row, how) for row in self.rows],
             "mean_and_gmean_differ": {name: list(pair) for name, pair in self.scores.reversals().items()},
             "notes": self.notes(),
             "conventions": self.scores.conventions.to_dict(),
         }
-
-    def _weighed(self) -> dict[str, Any]:
-        weights = self.scores.weights
-        return {} if weights is None else {"weights": weights.plain(self.scores.topics)}
 
     def _plain_row(self, row: LeaderboardRow, how: Layout) -> dict[str, Any]:
         values: dict[str, Any] = plain(row, how.digits)
@@ -408,10 +402,10 @@ def _apart_by_pairs(
     for pair in evidence.pairs:
         one, other = place[pair.one], place[pair.other]
         apart[one, other] = apart[other, one] = evidence.significant(pair) and not pair.contradictory
-    if any(map(evidence.contradictory, evidence.pairs)):
-        torn = next(pair for pair in evidence.pairs if evidence.contradictory(pair))
-        some = f"{sum(map(evidence.contradictory, evidence.pairs)):,} pairs differ by {test} against their means"
-        remarks.append(f"{some}, as {torn.other} and {torn.one} do; their letters do not tell them apart")
+    torn = [pair for pair in evidence.pairs if evidence.contradictory(pair)]
+    if torn:
+        some = f"{len(torn):,} pairs differ by {test} against their means"
+        remarks.append(f"{some}, as {torn[0].other} and {torn[0].one} do; their letters do not tell them apart")
     return apart
 
 
@@ -458,11 +452,9 @@ def _rows(
 
 def _few_of(runs: list[str]) -> str:
     """Names in a sentence: all of a few, or the first and how many more."""
-    return (
-        name_list(runs)
-        if len(runs) <= MOST_NAMED
-        else f"{', '.join(runs[: MOST_NAMED - 1])} and {len(runs) - MOST_NAMED + 1} more"
-    )
+    if len(runs) <= MOST_NAMED:
+        return name_list(runs)
+    return f"{', '.join(runs[: MOST_NAMED - 1])} and {len(runs) - MOST_NAMED + 1} more"
 
 
 def _short(tier: str) -> str:

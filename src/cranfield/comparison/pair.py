@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from cranfield.base.text_layout import bare_p, p_value
 from cranfield.comparison.score_tables import SEEDS
@@ -73,6 +73,14 @@ class Unweighted:
         return Unweighted(self.mean_other, self.mean_one, -self.difference, -self.high, -self.low, self.p)
 
 
+class Claim(NamedTuple):
+    """The claim about a pair in three parts; claims with the same start and end can share a line."""
+
+    start: str
+    what: str
+    end: str
+
+
 @dataclass(frozen=True)
 class RunPair:
     """One difference: `other` against `one` (the baseline) by a measure."""
@@ -92,7 +100,7 @@ class RunPair:
     losses: int
     p: float = math.nan  # of the deciding test; NaN with a `reason`
     corrected: float = math.nan
-    outcomes: Mapping[str, Any] = field(default_factory=dict)  # all tests that were made, by name
+    outcomes: Mapping[str, Any] = field(default_factory=dict)  # the results of all tests, by name
     reason: str = ""
     ahead: Side = "neither"  # by the mean, regardless of the p-value
     favoured: Side = "neither"  # by the statistic of the deciding test: means, ranks or wins
@@ -146,36 +154,60 @@ class RunPair:
 
         `doubt` explains a disagreement of interval and test; `question` and `answer` belong to a one-sided test.
         """
-        both = f"{self.other} and {self.one}"
-        if self.n == 0:
-            return f"{both} have no topic in common with a value of {self.measure}: nothing to compare"
+        p = "" if self.corrected != self.corrected else self._p_in_words(correction, question, answer)
         topics = f"{self.n} topic{'' if self.n == 1 else 's'}"
-        if self.ties == self.n and self.n > 1:
-            return f"{both} score the same {self.measure} on each of {topics}: nothing to test"
-        where = f"on {topics}, {_counts(self)}"
-        settled = self.settled(alpha)
-        if self.ahead == "neither":
-            start = f"{both} have the same mean {self.mean_of} {where}"
-        else:
-            start = _ahead(self, where, settled, lower_is_better)
-        if settled and self.contradictory:
-            start += f", but the {any_test(self.test).short} favours {run_on_side(self, self.favoured)}: neither beats the other"
-        elif not settled and self.corrected == self.corrected and self.ahead != "neither" and not question:
-            start += ", but the data do not settle it"
-        start += doubt
-        probable = probabilities(self, lower_is_better)
-        if probable:
-            return f"{start}; {probable}"
-        if self.corrected != self.corrected:
-            return f"{start}; no p-value: {self.reason}"
-        test, p, corrected = any_test(self.test).short, self.p, self.corrected
+        start, what, end = self.claim(
+            alpha, lower_is_better, topics, doubt=doubt, answer=answer, conclusion=p, detailed=True
+        )
+        return f"{start} {what}{end}"
+
+    def _p_in_words(self, correction: str, question: str, answer: str) -> str:
+        """The end of the sentence: the test, its p-value and the corrected one."""
+        test, by = any_test(self.test).short, f" ({correction})" if correction else ""
         if question:
             test = f"{question}? {answer}: {test} one-sided"
+        tested = f"; {test} p {p_value(self.p)}"
         if answer == "no" and self.opposite is not None:
-            by = f" ({correction})" if correction else ""
-            return f"{start}; {test} p {p_value(p)}, of the opposite {bare_p(self.opposite)}{by}"
-        tested = f"{test} p {p_value(p)}"
-        return f"{start}; {tested}, {correction} {bare_p(corrected)}" if correction else f"{start}; {tested}"
+            return f"{tested}, of the opposite {bare_p(self.opposite)}{by}"
+        return f"{tested}, {correction} {bare_p(self.corrected)}" if correction else tested
+
+    def claim(
+        self,
+        alpha: float,
+        lower_is_better: bool,
+        topics: str,
+        *,
+        doubt: str = "",
+        answer: str = "",
+        conclusion: str = "",
+        detailed: bool = False,
+    ) -> Claim:
+        """The claim about the pair. `topics` is their number in words, `conclusion` the end if there is a p-value.
+
+        With `detailed`, the claim states the interval and how many topics each run won.
+        """
+        both, settled = f"{self.other} and {self.one}", self.settled(alpha)
+        if self.n == 0:
+            return Claim(f"{both} have no topic in common with a value of", self.measure, ": nothing to compare")
+        if self.ties == self.n and self.n > 1:
+            return Claim(f"{both} score the same", self.measure, f" on each of {topics}: nothing to test")
+        up, down = (self.losses, self.wins) if self.ahead == "one" else (self.wins, self.losses)
+        end = f" on {topics}" + (f", {up} up, {self.ties} equal, {down} down" if detailed else "")
+        if settled and self.contradictory:
+            end += f", but the {any_test(self.test).short} favours {run_on_side(self, self.favoured)}: neither beats the other"
+        elif not settled and self.corrected == self.corrected and self.ahead != "neither" and not answer:
+            end += ", but the data do not settle it"
+        undefined = f"; no p-value: {self.reason}" if self.corrected != self.corrected else ""
+        probable = probabilities(self, lower_is_better)
+        end += doubt + (f"; {probable}" if probable else undefined or conclusion)
+        if self.ahead == "neither":
+            return Claim(f"{both} have the same mean", self.mean_of, end)
+        winner, loser = (self.one, self.other) if self.ahead == "one" else (self.other, self.one)
+        what = f"{amount(abs(self.difference))} {self.mean_of}{' (lower is better)' if lower_is_better else ''}"
+        what += _interval(self) if detailed else ""
+        if settled and not self.contradictory:
+            return Claim(f"{winner} beats {loser} by", what, end)
+        return Claim(f"{winner} is ahead of {loser} by", what, f"{' in the mean' if settled else ''}{end}")
 
     def turned(self) -> RunPair:
         """The same pair with both runs exchanged; the outcomes of the tests do not change."""
@@ -206,28 +238,9 @@ class RunPair:
         return _within_margin(self, self.equivalence.equivalence, self.equivalence.non_inferiority)
 
 
-def _counts(pair: RunPair) -> str:
-    """The number of topics that the run that is ahead won, tied and lost."""
-    up, down = _record(pair)
-    return f"{up} up, {pair.ties} equal, {down} down"
-
-
-def _record(pair: RunPair) -> tuple[int, int]:
-    return (pair.losses, pair.wins) if pair.ahead == "one" else (pair.wins, pair.losses)
-
-
 def run_on_side(pair: RunPair, side: Side) -> str:
     """The name of the run on a side."""
     return pair.one if side == "one" else pair.other
-
-
-def _ahead(pair: RunPair, where: str, settled: bool, lower_is_better: bool) -> str:
-    winner, loser = (pair.one, pair.other) if pair.ahead == "one" else (pair.other, pair.one)
-    size = amount(abs(pair.difference))
-    what = f"{size} {pair.mean_of}{' (lower is better)' if lower_is_better else ''}{_interval(pair)}"
-    if settled and not pair.contradictory:
-        return f"{winner} beats {loser} by {what} {where}"
-    return f"{winner} is ahead of {loser} by {what}{' in the mean' if settled else ''} {where}"
 
 
 def _interval(pair: RunPair) -> str:

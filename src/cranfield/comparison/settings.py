@@ -14,7 +14,7 @@ from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY, Test, TestOfMany
 from cranfield.stats.two_sample_test import Alternative, SignificanceSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -35,6 +35,14 @@ def split_names(typed: str | Iterable[str]) -> list[str]:
     (['t', 'sign'], ['t'])
     """
     return typed.replace(",", " ").split() if isinstance(typed, str) else list(typed)
+
+
+def known_names(what: str, typed: str | Iterable[str], available: Sequence[str]) -> list[str]:
+    """The names, split; ConventionError if there are none or one of them is unknown."""
+    names = split_names(typed)
+    if not names or any(name not in available for name in names):
+        raise ConventionError(f"{what}: expected some of {', '.join(available)}, found {' '.join(names)!r}")
+    return names
 
 
 def refuse_shares(**shares: float) -> None:

@@ -19,11 +19,12 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Layout, Lines, Part, Table, plain
 from cranfield.base.text_layout import listed
+from cranfield.comparison.correlate import coefficient
 from cranfield.comparison.leaderboard import test_of_pairs
 from cranfield.comparison.score_tables import Progress, comparable, upward_table
-from cranfield.comparison.settings import refuse_shares, split_names
+from cranfield.comparison.settings import known_names, refuse_shares
 from cranfield.evaluation.scores import Scores
-from cranfield.stats.correlation import COEFFICIENTS, correlation, undefined
+from cranfield.stats.correlation import COEFFICIENTS
 from cranfield.stats.overlap import rbo
 from cranfield.stats.reliability import (
     blocks_needed,
@@ -198,9 +199,7 @@ def stability(
     if not isinstance(scores, Scores) or not isinstance(others, (Scores, type(None))):
         raise DataError("expected Scores; evaluate the runs first")
     names_of_parts = _parts_by_name(parts, scores, others)
-    coefficients, available = split_names(kinds), [*COEFFICIENTS, "rbo"]
-    if not coefficients or any(kind not in available for kind in coefficients):
-        raise ConventionError(f"kinds: expected some of {', '.join(available)}, found {' '.join(coefficients)!r}")
+    coefficients = known_names("kinds", kinds, [*COEFFICIENTS, "rbo"])
     refuse_shares(alpha=alpha, level=level, target=target, p=p)
     refuse_below(10, trials=trials)
     refuse_below(100, resamples=resamples)
@@ -231,10 +230,7 @@ def _parts_by_name(parts: str | Iterable[str] | None, scores: Scores, others: Sc
     if parts is None:
         possible = {"measures": len(scores.measures) > 1, "qrels": others is not None}
         return [part for part in PARTS if possible.get(part, True)]
-    names = split_names(parts)
-    unknown = [part for part in names if part not in PARTS]
-    if unknown or not names:
-        raise ConventionError(f"parts: expected some of {', '.join(PARTS)}, found {' '.join(names)!r}")
+    names = known_names("parts", parts, list(PARTS))
     if "qrels" in names and others is None:
         raise ConventionError("qrels: expected other judgments as well (others=…), found none")
     if "measures" in names and len(scores.measures) < 2:
@@ -288,8 +284,7 @@ def _coefficient(kind: str, runs: list[str], x: Floats, y: Floats, p: float) -> 
             return math.nan, f"there is nothing to order: expected two runs or more, found {len(runs)}"
         one, other = (dict(zip(runs, means.tolist(), strict=True)) for means in (x, y))
         return rbo(one, other, p).ext, ""
-    reason = undefined(kind, x, y)
-    return (math.nan, reason) if reason else (correlation(kind, x, y), "")
+    return coefficient(kind, x, y)
 
 
 def _ranks(means: Floats) -> Any:

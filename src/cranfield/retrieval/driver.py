@@ -182,7 +182,7 @@ class Driven:
     waits: list[float] = field(default_factory=list)
     warm: list[float] = field(default_factory=list)
     warm_apart: bool = True  # whether the warm-up topics differ from the timed ones
-    in_one_go: int = 0  # all answers came together
+    in_one_go: int = 0  # the number of answers that came together
     elapsed: float = 0.0
     retries: int = 0
     late: int = 0  # open loop: queries sent late because all clients were busy

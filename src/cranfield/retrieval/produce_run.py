@@ -21,6 +21,7 @@ import platform
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -134,20 +135,14 @@ def _processor() -> str:
 
 def forget_peak() -> None:
     """Reset the peak memory of this process, if the system (Linux) allows it."""
-    try:
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")
-    except OSError:
-        pass
+    with suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")
 
 
 def peak_memory() -> int | None:
     """The peak memory of this process in bytes: since `forget_peak` on Linux, since its start elsewhere."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        pass
+    with suppress(OSError, StopIteration), open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
     try:
         import resource
     except ImportError:
@@ -251,7 +246,7 @@ def _n(count: int, one: str, many: str = "") -> str:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is asked of which system."""
+    """A system, the topics to ask it, and the settings."""
 
     collection: Collection
     system: System

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,9 +31,9 @@ SYSTEMS: Registry[type[System]] = Registry("system", "systems", "cranfield.retri
 
 
 class Busy(Exception):
-    """A temporary failure; `after` is how many seconds the engine asks to wait, `kind` what failed:
+    """A temporary failure. `after` is how many seconds the engine asks to wait.
 
-    a status, `silence`, `dropped` or `not JSON`.
+    `kind` names the failure: a status, `silence`, `dropped` or `not JSON`.
     """
 
     def __init__(self, why: str, after: float | None = None, kind: str = "") -> None:
@@ -130,10 +131,8 @@ class System(Registered, ABC):
 
         versions = {}
         for package in self.packages:
-            try:
+            with suppress(PackageNotFoundError):
                 versions[package] = version(package)
-            except PackageNotFoundError:
-                continue
         return versions
 
 

@@ -338,10 +338,8 @@ def gain_weights(scores: Scores) -> list[Floats] | None:
 def _mean_difference(scores: Scores, m: int) -> float:
     change = scores.values[1, m] - scores.values[0, m]
     there = ~np.isnan(change)
-    if not there.any():
-        return math.nan
     weights = None if scores.weights is None else scores.weights.of(scores.topics)[there]
-    return float(change[there].mean() if weights is None else np.average(change[there], weights=weights))
+    return float(np.average(change[there], weights=weights)) if there.any() else math.nan
 
 
 def _left_in_words(left: float, passes: bool, max_drop: float) -> str:

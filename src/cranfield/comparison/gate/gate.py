@@ -48,7 +48,7 @@ from cranfield.evaluation.measures import Measure
 from cranfield.evaluation.measures import measure as _measure
 from cranfield.evaluation.topics import as_weights
 from cranfield.formats import as_runs
-from cranfield.stats.tests_by_name import test
+from cranfield.stats.tests_by_name import intervals
 from cranfield.stats.tests_by_name import test as named_test
 
 if TYPE_CHECKING:
@@ -92,11 +92,15 @@ class FallenTopic:
     difference: float  # after − before
     missing: bool = False  # the candidate does not answer the topic
     lost: tuple[LostDocument, ...] = ()
-    query: str = ""  # what the topic asks, where that is known
+    query: str = ""  # the text of the query, if known
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; an unknown query is left out."""
+        return {name: value for name, value in plain(self).items() if name != "query" or value}
 
     @property
     def why(self) -> str:
-        """What the candidate did to the topic."""
+        """Why the topic fell: it is not answered, or the relevant documents that lost ranks."""
         return "the candidate does not answer it" if self.missing else ", ".join(map(str, self.lost))
 
     def __str__(self) -> str:
@@ -182,13 +186,8 @@ class MeasureVerdict:
             "topics_fallen": len(self.fallen) + self.more,
             "topics_risen": self.risen,
             "causes": [cause.to_dict() for cause in self.causes],
-            "worst_topics": [_without_empty_query(plain(each)) for each in self.fallen],
+            "worst_topics": [each.to_dict() for each in self.fallen],
         }
-
-
-def _without_empty_query(fallen: dict[str, Any]) -> dict[str, Any]:
-    """A topic that fell, without its query if that is unknown."""
-    return {name: value for name, value in fallen.items() if name != "query" or value}
 
 
 @dataclass(frozen=True)
@@ -245,7 +244,7 @@ class Gate(Answer):
 
     def how(self) -> str:
         """How it was decided, in one line."""
-        sampled = f", {self.resamples} resamples, seed {self.seed}" if test(self.test).sampled else ""
+        sampled = f", {self.resamples} resamples, seed {self.seed}" if named_test(self.test).sampled else ""
         return self.gate_question.how(f"{self.test}{sampled}", self.alpha, len(self.verdicts))
 
     def notes(self, shell: bool = False) -> list[str]:
@@ -333,10 +332,8 @@ class Gate(Answer):
             reasons += [f"  - {cause.code}: {markdown_text(cause.text)}" for cause in verdict.causes]
         blocks.append("\n".join(reasons))
         for table in (table for verdict in self.verdicts for table in verdict.fallen_tables(how)):
-            folded = (
-                f"<details><summary>{markdown_text(table.title)}</summary>\n\n{markdown_table(table)}\n\n</details>"
-            )
-            blocks.append(folded)
+            title = markdown_text(table.title)
+            blocks.append(f"<details><summary>{title}</summary>\n\n{markdown_table(table)}\n\n</details>")
         blocks.append("\n".join(f"> {markdown_text(note)}  " for note in self.notes(shell=True)))
         return "\n\n".join([*filter(None, blocks), f"<sub>{markdown_text(self.how())}</sub>"]) + "\n"
 
@@ -349,8 +346,7 @@ class Gate(Answer):
         numbers = {"tests": len(states), "failures": states.count("failed"), "errors": states.count("undecided")}
         root, suite = _junit_suite(numbers)
         properties = Tree.SubElement(suite, "properties")
-        names = {"baseline": self.baseline, "candidate": self.candidate}
-        names["question"] = self.question
+        names = {"baseline": self.baseline, "candidate": self.candidate, "question": self.question}
         for name, value in {**names, "alpha": f"{self.alpha:g}", "test": self.test, "seed": str(self.seed)}.items():
             Tree.SubElement(properties, "property", {"name": name, "value": legible(value)})
         for verdict in self.verdicts:
@@ -472,25 +468,15 @@ def gate(
     remarks = _remarks(
         scores, len(moved.gone) if forgive_turnover else None, question_class, max_drop is not None, drops
     )
-    facts = (
-        verdicts,
-        moved,
-        question_class.name,
-        alpha,
-        test,
-        resamples,
-        seed,
-        scores,
-        forgive_turnover,
-        tuple(remarks),
-    )
+    numbers = alpha, test, resamples, seed
+    facts = verdicts, moved, question_class.name, *numbers, scores, forgive_turnover, tuple(remarks)
     return Gate(one.name, other.name, *facts)
 
 
 def _remarks(
     scores: Scores, without_gone: int | None, question: GateQuestion, drops_typed: bool, drops: Mapping[str, float]
 ) -> list[str]:
-    """Remarks beside the verdicts; `forgiven` is the number of removed documents, `drops_typed` whether drops were set."""
+    """Remarks beside the verdicts. `without_gone` is the number of removed documents, or None if none were to be removed."""
     remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
     if scores.weights is not None:
         remarks.append(scores.weights.in_words(scores.topics))
@@ -554,8 +540,6 @@ def _measure_name(name: str, measures: Mapping[str, Measure]) -> str:
 
 def gate_tests() -> list[str]:
     """The tests that a gate can use: paired tests whose one-sided intervals keep their level."""
-    from cranfield.stats.tests_by_name import intervals
-
     return [one.name for one in intervals().values() if one.paired and not one.too_sure]
 
 
@@ -623,9 +607,7 @@ def _verdict(
     fallen = tuple(_fallen(scores, m, int(t), hits, rel, suspects.gone) for t in topics[:worst])
     return MeasureVerdict(
         name,
-        decision.state,
-        decision.reason,
-        n,
+        n=n,
         before=means[0],
         after=means[1],
         difference=means[1] - means[0],
@@ -633,10 +615,7 @@ def _verdict(
         max_drop=max_drop,
         at_best=best,
         at_worst=worst_end,
-        p=decision.p,
-        corrected=decision.corrected,
-        half_found=decision.half_found,
-        caution=decision.caution,
+        **{key: value for key, value in decision._asdict().items() if key != "bound"},
         fallen=fallen,
         more=len(topics) - len(fallen),
         risen=int((gain > 0).sum()),

@@ -74,7 +74,7 @@ class GateQuestion(StatisticalMethod, ABC):
     registry: ClassVar[Registry[GateQuestion]] = Registry("question", "gate_questions")
     refusal = ConventionError
 
-    alternative: ClassVar[Literal["less", "greater"]] = "less"  # that the mean gain is, compared with the allowed loss
+    alternative: ClassVar[Literal["less", "greater"]] = "less"  # the side of the test of the mean gain
     one_suffices: ClassVar[bool] = True  # one measure fails the gate, so p-values are corrected for their number
     end: ClassVar[str] = "at best"  # which end of the interval of the difference is shown
     shows: ClassVar[str]  # what a significant test shows

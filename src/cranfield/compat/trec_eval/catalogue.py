@@ -7,6 +7,7 @@ the defaults of a nickname that names the same measure.
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from typing import Literal
 
@@ -144,8 +145,7 @@ def requested_measures(texts: list[str], version: int) -> list[tuple[Kind, str |
 def _hint(name: str, kinds: dict[str, Kind]) -> str:
     import difflib
 
-    later = [kind.name for kind in MEASURES if kind.name == name]
-    if later:
+    if name in ORDER:
         return "; it came with version 10 (leave out --as 9)"
     near = difflib.get_close_matches(name, [*kinds, *NICKNAMES], n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
@@ -204,11 +204,10 @@ def _pairs(name: str, parts: list[str]) -> tuple[tuple[str, float], ...]:
         key, equals, value = part.partition("=")
         if not equals or "=" in value:
             raise StopError(2, f"-m {name}: expected name=number, found {part!r}")
-        allowed = (key.isascii() and key.isdecimal() and len(key) <= GRADE_DIGITS) or (
-            key == "p" and name.startswith("rbp")
-        )
-        if not allowed:
-            expected = "a grade of 0 or more" + (", or p," if name.startswith("rbp") else "")
+        grade = key.isascii() and key.isdecimal() and len(key) <= GRADE_DIGITS
+        persistence = name.startswith("rbp")
+        if not (grade or (persistence and key == "p")):
+            expected = "a grade of 0 or more" + (", or p," if persistence else "")
             raise StopError(2, f"-m {name}: expected {expected} before the =, found {shortened(key)!r}")
         pairs.append((key, _number(name, value)))
     return tuple(pairs)
@@ -267,26 +266,18 @@ TAKES = {
 
 def manual(kinds: list[Kind]) -> str:
     """The text of `-h`: the options and formats, and the chosen measures or the list of all."""
-    import textwrap
-
     if not kinds:
         groups = "".join(f"  {name:<10} {_wrapped(' '.join(names), 13)}\n" for name, names in NICKNAMES.items())
-        every = textwrap.fill(
-            " ".join(kind.name for kind in MEASURES), 116, initial_indent="  ", subsequent_indent="  "
-        )
+        every = textwrap.indent(textwrap.fill(" ".join(ORDER), 114), "  ")
         return f"{OPTIONS}\nGroups of measures\n{groups}\nMeasures (-h -m NAME explains one)\n{every}\n"
     return OPTIONS + "".join(f"\n{_entry(kind)}\n" for kind in kinds)
 
 
 def _wrapped(text: str, indent: int) -> str:
-    import textwrap
-
     return textwrap.fill(text, 116 - indent, subsequent_indent=" " * indent)
 
 
 def _entry(kind: Kind) -> str:
-    import textwrap
-
     lines = [kind.name, textwrap.indent(_about(kind), "  ")]
     if kind.takes != "nothing":
         defaults = ",".join(f"{number:g}" for number in kind.defaults)

@@ -29,7 +29,7 @@ class Votes:
     run: Ints
     entry: Ints
     value: Floats
-    count: int  # the entry of each row
+    count: int  # the number of entries
 
     @cached_property
     def holders(self) -> Offsets:
@@ -118,7 +118,7 @@ class AlignedRuns(Tops):
             )
 
     def place(self, row: int) -> str:
-        """The run, topic and document of a row, for messages."""
+        """The run and topic of a row, for messages."""
         return f"{self.names[self.run[row]]}, topic {decode(self.topics[int(self.topic[row])])!r}"
 
     def of_topics(self, mask: npt.NDArray[np.bool_]) -> AlignedRuns:

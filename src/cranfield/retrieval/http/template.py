@@ -9,14 +9,14 @@ params.q = "{query}"               # behind the ? of the URL
 body   = { q = "{query}", size = "{k}" }   # sent as JSON; "{k}" alone becomes a number
 hits   = "hits.hits"               # where the list of hits is
 id     = "_id"                     # in a hit
-score  = "_score"                  # in a hit; left out, the order decides
-id_after = "::"                    # what stands before this in an id is cut off
-id_pattern = "doc/(.+)"            # a regular expression: where it fits a whole id, its group is the id
+score  = "_score"                  # in a hit; without it, the order decides
+id_after = "::"                    # an id is cut after the last such text, and the end is used
+id_pattern = "doc/(.+)"            # a regular expression: if it matches a whole id, its group is the id
 [options]                          # further {names}, with defaults; SPEC,name=value sets one
-[[failures]]                       # an answer that is none although its status is 200
+[[failures]]                       # the sign of a failed answer whose status is 200
 path = "timed_out"
-equals = true                      # left out: anything but nothing, 0, false and []
-[paging]                           # where one answer holds no more than some hits
+equals = true                      # without it: any value but null, 0, false and []
+[paging]                           # if the engine limits the hits of one answer
 most = 250
 """
 
