@@ -145,16 +145,11 @@ def conventions(
     >>> conventions("trec_eval-9", missing="zero").scores
     'single'
     """
-    if start is None:
-        base = Conventions()
-    elif isinstance(start, Conventions):
-        base = start
-    elif isinstance(start, str):
+    if isinstance(start, str):
         if start not in PRESETS:
             raise ConventionError(f"no preset {start!r}; there are {', '.join(PRESETS)}")
-        base = PRESETS[start]
-    else:
-        base = Conventions()
+        start = PRESETS[start]
+    base = start if isinstance(start, Conventions) else Conventions()
     answers: dict[str, Any] = {**(start if isinstance(start, Mapping) else {}), **changes}
     try:
         return replace(base, **answers)

@@ -124,10 +124,10 @@ class Registry(Mapping[str, Entry]):
     def _refuse_clash(self, name: str, origin: Origin, other: str) -> None:
         owner, module = self._origins[other]
         error = f"a {self.kind} {other} exists already, in {owner} ({module})"
-        entry = _loading()
+        entry = getattr(_local, "loading", None)
         if entry is None:
             raise self.refusal(f"{origin}: {error}")
-        _report(Problem(self.group, origin, entry, error))
+        _report(Problem(self.group, origin, entry.text, error))
 
     def remove(self, name: str) -> None:
         """Take a member out again; nothing happens where there is none."""
@@ -147,21 +147,18 @@ class Registry(Mapping[str, Entry]):
         thread = threading.get_ident()
         if self._loaded or thread in self._busy:
             return
-        self._busy.add(thread)
-        try:
-            for home in self.homes:
-                self._load_home(home)
-        finally:
-            self._busy.discard(thread)
-        self._loaded = True
-
-    def _load_home(self, home: str) -> None:
         import importlib
         import pkgutil
 
-        package = importlib.import_module(home)
-        for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
-            importlib.import_module(f"{home}.{module.name}")
+        self._busy.add(thread)
+        try:
+            for home in self.homes:
+                package = importlib.import_module(home)
+                for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
+                    importlib.import_module(f"{home}.{module.name}")
+        finally:
+            self._busy.discard(thread)
+        self._loaded = True
 
     def load_installed(self) -> None:
         """Import the members of other installed packages. A package that fails is reported and left out."""
@@ -189,12 +186,19 @@ class Registry(Mapping[str, Entry]):
         return (False, module) if origin.built_in else (True, "")  # by file, then as they were defined
 
     def __getitem__(self, name: str) -> Entry:
-        for load in (None, self.load, self.load_installed):
-            if load is not None:
-                load()
+        for _ in self._loads():
             if name in self._members:
                 return self._members[name]
         raise KeyError(name)
+
+    def _loads(self, installed: bool = True) -> Iterator[None]:
+        """Stop after each stage of loading: nothing, the built-in members, those of other packages."""
+        yield
+        self.load()
+        yield
+        if installed:
+            self.load_installed()
+            yield
 
     def __iter__(self) -> Iterator[str]:
         self.load_installed()
@@ -221,9 +225,7 @@ class Registry(Mapping[str, Entry]):
         Without `installed`, other packages are not searched for it.
         """
         key = folded(name)
-        for load in (None, self.load, *([self.load_installed] if installed else [])):
-            if load is not None:
-                load()
+        for _ in self._loads(installed):
             if key in self._names:
                 return self._members[self._names[key]]
         return None
@@ -362,12 +364,6 @@ def _claim(registry: Registry[Any], entry: _Announced, value: Any) -> bool:
 
 def _module_of(value: Any) -> str:
     return str(value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", ""))
-
-
-def _loading() -> str | None:
-    """The entry point that is being imported."""
-    entry = getattr(_local, "loading", None)
-    return None if entry is None else entry.text
 
 
 def _origin(module: str) -> Origin:
