@@ -39,7 +39,7 @@ DISTRIBUTIONS = {  # pip's name of a module, if it differs
 def needed(module: str, purpose: str, extra: str | None = None) -> Any:
     """Import an optional module, or raise MissingExtraError with the command that installs it.
 
-    `purpose` begins the sentence: "event logs need". `extra` overrules EXTRAS where several extras hold the package.
+    `purpose` begins the sentence: "event logs need". `extra` overrules EXTRAS if several extras contain the package.
     """
     try:
         return importlib.import_module(module)

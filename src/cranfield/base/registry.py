@@ -75,8 +75,8 @@ class Registry(Mapping[str, Entry]):
 
         `group` names the entry points, without `cranfield.`; a kind without one takes no plugins. `homes` are the
         modules of the built-in members; a package stands for all of its modules. `listing` is a command that lists
-        the members, where they are too many for a message. `accept` makes a member of the name and the value of an
-        entry point, where importing the value does not enter it.
+        the members, if they are too many for a message. `accept` turns the name and the value of an entry point into a
+        member; it is needed if importing the value does not register one.
         """
         self.kind = kind  # for messages: "fusion method"
         self.group = group and f"{OURS}.{group}"
@@ -97,7 +97,7 @@ class Registry(Mapping[str, Entry]):
     # entering
 
     def add(self, member: Entry, name: str = "", module: str = "") -> None:
-        """Enter a member, under its own name unless another one is stated.
+        """Register a member, under its own name unless `name` is given.
 
         A module that is run again, as in a notebook, replaces its own members. Any other name that is taken is refused.
         """
@@ -130,7 +130,7 @@ class Registry(Mapping[str, Entry]):
         _report(Problem(self.group, origin, entry.text, error))
 
     def remove(self, name: str) -> None:
-        """Take a member out again; nothing happens where there is none."""
+        """Remove a member; a name that is not registered is ignored."""
         self._forget_names(name)
         self._members.pop(name, None)
         self._origins.pop(name, None)
@@ -396,8 +396,8 @@ class _Announced(NamedTuple):
 def installed() -> dict[str, list[_Announced]]:
     """The entry points of other packages for each group, packages in the order of their names.
 
-    `importlib.metadata` takes longer to import than a small evaluation. So this looks for the group's name in the
-    files first, and imports it only where a package has one.
+    `importlib.metadata` takes longer to import than a small evaluation. So the function first searches the files of
+    all packages for the group's name, and imports the module only if a package has one.
     """
     groups: dict[str, list[_Announced]] = {}
     packages: dict[str, Distribution] = {}

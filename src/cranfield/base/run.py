@@ -4,7 +4,7 @@ The order is by score, highest first. Documents with equal scores are ordered by
 descending, unless the conventions say otherwise; the rank column of a file decides nothing. The
 kernels implement this rule, `Order` names its variants.
 
-A run keeps what it was made from (the bytes of a file, a mapping, columns) and hands that to the
+A run keeps its source (the bytes of a file, a mapping, columns) and passes it to the
 kernels, so that scoring a large file never builds seven million Python objects.
 """
 
@@ -259,7 +259,7 @@ class Run:
     >>> run["q1"]
     [('d2', 0.9), ('d1', 0.5)]
 
-    Lists of documents, best first, and lists of (document, score) pairs will do as well.
+    Lists of documents, best first, and lists of (document, score) pairs are accepted too.
 
     >>> Run({"q1": ["d2", "d1"]})["q1"]
     [('d2', 2.0), ('d1', 1.0)]
@@ -390,7 +390,7 @@ class Run:
         return [(decode(document), score) for document, score in (ranked[i] for i in best)]
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """The run as `{topic: {document: score}}`, in input order; of a repeated document the last row counts."""
+        """The run as `{topic: {document: score}}`, in input order; if a document is repeated, its last row counts."""
         topics = self.table.topics.text()
         answer: dict[str, dict[str, float]] = {topic: {} for topic in topics}
         rows = zip(self.table.topic.tolist(), self.table.documents, self.table.value.tolist(), strict=True)

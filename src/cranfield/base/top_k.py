@@ -1,7 +1,7 @@
 """The top-k documents of several runs, joined: the rank of each document in each run.
 
-Fusion and pools read runs through this and nothing else. A run is read, cut at its depth and let go, so that a hundred
-runs of a quarter of a million lines never stand in memory together. A row is one line of one run; an entry is one
+Fusion and pools read runs through this and nothing else. A run is read, cut at its depth and released, so that a hundred
+runs of a quarter of a million lines are never in memory together. A row is one line of one run; an entry is one
 document of one topic, however many runs returned it. Ids stay bytes in one block: joining half a million lines makes no
 Python strings.
 """
@@ -50,7 +50,7 @@ def tops(
     order: Order = Order(),  # noqa: B008
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Tops:
-    """Read runs down to `depth`, or to what `depths` gives for a run's name, and join them on topic and document."""
+    """Read runs down to `depth`, or to the depth of a run's name in `depths`, and join them on topic and document."""
     numbers: dict[bytes, int] = {}
     names: list[str] = []
     parts: list[Top] = []

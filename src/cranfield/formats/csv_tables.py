@@ -1,6 +1,6 @@
 """Tables of separated values: the one reader of CSV and its dialects, for labels, runs, topics, sheets and documents.
 
-Detected are the delimiter (comma, semicolon, tab, pipe), the encoding (UTF-8, UTF-16, Windows-1252), the
+The reader detects the delimiter (comma, semicolon, tab, pipe), the encoding (UTF-8, UTF-16, Windows-1252), the
 decimal sign and quoted line breaks. One note reports an unusual dialect. An ambiguous table is refused until a
 `Dialect` says how to read it: a wrong guess would silently change ids or grades.
 """

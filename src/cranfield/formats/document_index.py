@@ -14,7 +14,7 @@ exists. The content is not hashed, as that would read the whole file at every st
 must have the requested id, and a file that changes while it is open is an error. The collection is never written to.
 
 An index is written under a temporary name, synced and renamed, so a killed process leaves no incomplete index. If two
-processes index at once, the first to finish wins. Of several documents with the same id, the first counts.
+processes index at once, the first to finish wins. If several documents have the same id, the first counts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tables with named columns (CSV, JSON, Parquet, frames, named tuples): which column has which role, and rows → columns.
 
-Of two candidates, the column of ids wins over the one that may contain text: PyTerrier's frames have
+If two columns fit a role, the column of ids wins over the one that may contain text: PyTerrier's frames have
 `qid` and `query`, `docno` and `docid`. Rows as Python objects are slow compared to kernels and frames, but the only
 way for text that has to be unquoted first.
 """

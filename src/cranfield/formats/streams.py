@@ -72,7 +72,7 @@ WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Opened(NamedTuple):
-    """The content of a file, its name for messages, and the name of a run read from it."""
+    """The content of a file, the file's name for messages, and the name of a run that is read from it."""
 
     buffer: Buffer
     where: str

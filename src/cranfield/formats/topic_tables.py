@@ -193,7 +193,7 @@ def _delimited_rows(file: Opened, dialect: Dialect, lenient: bool) -> list[dict[
 def ids_of_texts(
     names: Iterable[str], queries: Mapping[str, str], where: str, ignore_case: bool = False
 ) -> dict[str, str] | None:
-    """The topic whose query each name is; None if the names are not queries. `queries` is id → text.
+    """The topic that each query text belongs to; None if the names are not queries. `queries` is id → text.
 
     With `ignore_case`, a name that matches no query exactly may differ in case.
 

@@ -1,7 +1,7 @@
 """The kernels in C, and the threads that drive them.
 
 The C core reads one stretch of a buffer at a time without the GIL; stretches are cut where the topic
-changes. A topic that turns up in several stretches (a file sorted by document, say) is read again as a whole.
+changes. If a topic has lines in several stretches (as in a file sorted by document), its lines are read again together.
 """
 
 from __future__ import annotations

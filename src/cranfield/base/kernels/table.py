@@ -58,7 +58,7 @@ def score_of(topic: str, document: str, raw: Any) -> float:
 
 
 def encode(text: str) -> bytes:
-    """Turn an id into bytes; lone surrogates that stand for no byte are kept as they are."""
+    """Turn an id into bytes; a lone surrogate that does not stand for a byte is encoded as it is."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

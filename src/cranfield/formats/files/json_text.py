@@ -51,8 +51,8 @@ FIELD = re.compile(rb"\s*\{\s*\"")
 class JsonFormat(Format):
     """One object of objects, `{topic: {document: score or grade}}`, or a list of rows with named fields.
 
-    The content of an object does not say whether it is a run or qrels: the command decides. A repeated document is
-    reported and not overwritten.
+    An object may be a run or qrels, and its content does not say which: the command decides. A repeated document is an
+    error.
     """
 
     name = "json"

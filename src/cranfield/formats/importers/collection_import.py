@@ -1,4 +1,4 @@
-"""Import a collection: read any known layout, write a folder, and record every decision on the way.
+"""Import a collection: read any known layout, write a folder, and record every decision.
 
 Each decision that the source leaves open is recorded in collection.toml under [conventions]: how topics are numbered,
 what a grade is worth. Documents stream from the source into the folder and are never all in memory; the check for
