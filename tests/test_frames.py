@@ -22,7 +22,6 @@ from cranfield.formats.frames import (
     changes,
     distinct,
     of_whole_numbers,
-    take,
 )
 from hypotheses import examples
 
@@ -366,7 +365,7 @@ def test_lone_surrogates_and_bytes_stay_as_they_are():
 def test_texts_are_taken_numbered_and_compared_against_plain_python(items, data):
     strings = Strings.of(items)
     rows = np.array(data.draw(st.lists(st.integers(0, max(len(items) - 1, 0)), max_size=80 if items else 0)), np.int64)
-    assert list(take(strings, rows)) == [items[i] for i in rows]
+    assert list(strings.take(rows)) == [items[i] for i in rows]
     assert changes(strings).tolist() == [i for i in range(len(items)) if i == 0 or items[i] != items[i - 1]]
     first, numbers = distinct(strings)
     seen = list(dict.fromkeys(items))

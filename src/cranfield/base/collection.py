@@ -3,7 +3,7 @@
 Judgments are kept grouped by topic, topics in the order of their first judgment. A document may be
 judged several times for a topic only under different labels (column 2: a subtopic, or a judgment
 group); plain qrels that name a document twice are refused, because one of the two must be wrong.
-A `Collection` holds no document: it reads them again, one by one, each time it is asked for them.
+A `Collection` holds no documents in memory: each call of `documents()` reads them again, one by one.
 """
 
 from __future__ import annotations

@@ -112,8 +112,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
     return {name: get_args(kind) for name, kind in kinds.items() if get_args(kind)}
 
 
-# Each is what the peer does by default; docs/conventions.md says how each was found out. What a peer does to single
-# measures (gains, ideals, denominators) stands in peers.py. Of equal ones the first lends its name to others like it.
+# Each preset is the default behaviour of another tool; docs/conventions.md says how it was determined. How a tool
+# computes single measures (gains, ideals, denominators) is in peers.py. If two presets are equal, the first name is shown.
 PRESETS: dict[str, Conventions] = {
     "cranfield": Conventions(),
     "trec_eval-10": Conventions(missing="error"),
@@ -145,16 +145,11 @@ def conventions(
     >>> conventions("trec_eval-9", missing="zero").scores
     'single'
     """
-    if start is None:
-        base = Conventions()
-    elif isinstance(start, Conventions):
-        base = start
-    elif isinstance(start, str):
+    if isinstance(start, str):
         if start not in PRESETS:
             raise ConventionError(f"no preset {start!r}; there are {', '.join(PRESETS)}")
-        base = PRESETS[start]
-    else:
-        base = Conventions()
+        start = PRESETS[start]
+    base = start if isinstance(start, Conventions) else Conventions()
     answers: dict[str, Any] = {**(start if isinstance(start, Mapping) else {}), **changes}
     try:
         return replace(base, **answers)

@@ -7,7 +7,7 @@ CranfieldError
 │   ├── ContradictionError            a judge who prefers each of two documents to the other
 │   ├── FormatError                   a file whose format is not recognised, or does not fit
 │   ├── TokenError                    a token that was not sealed here, was changed, or has expired
-│   ├── TooLargeError                 more than is taken, packed or unpacked
+│   ├── TooLargeError                 a file or a request beyond the size limit
 │   ├── TopicError                    a topic that is missing where one is needed
 │   └── UnavailableError              a database or a disk that cannot be used now
 ├── MeasureError (ValueError)         a measure's name or parameter that makes no sense
@@ -16,7 +16,7 @@ CranfieldError
 └── MissingExtraError (ImportError)   an optional dependency that is not installed
 
 DataWarning (UserWarning)             scores that may mean nothing, and why
-└── UnjudgedWarning                   none of very many returned documents is known
+└── UnjudgedWarning                   many documents were returned, and none of them is judged
 PluginWarning (UserWarning)           a plugin of another package that cannot be used, and why
 
 The command line turns DataError and UnjudgedWarning into exit code 3 and the other errors into 2; it prints the warnings.

@@ -6,11 +6,13 @@ This module imports nothing, so that a command can subscribe before it loads any
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
+Subscriber = TypeVar("Subscriber")
 _file_lists: list[dict[str, None]] = []
 _listeners: list[Callable[[str], None]] = []
 _used: list[set[str]] = []
@@ -18,13 +20,18 @@ _checks: list[Callable[[], None]] = []
 
 
 @contextmanager
-def written_files() -> Iterator[dict[str, None]]:
-    """Collect the files and folders that are written in the block, in order, by the names that callers gave them."""
-    _file_lists.append({})
+def _subscribed(subscribers: list[Subscriber], one: Subscriber) -> Iterator[Subscriber]:
+    """Add a subscriber to a list for the duration of the block."""
+    subscribers.append(one)
     try:
-        yield _file_lists[-1]
+        yield one
     finally:
-        _file_lists.pop()
+        subscribers[:] = [each for each in subscribers if each is not one]
+
+
+def written_files() -> AbstractContextManager[dict[str, None]]:
+    """Collect the files and folders that are written in the block, in order, by the names that callers gave them."""
+    return _subscribed(_file_lists, {})
 
 
 def tell_written(path: str) -> None:
@@ -33,15 +40,9 @@ def tell_written(path: str) -> None:
         files[path] = None
 
 
-@contextmanager
-def used_options() -> Iterator[set[str]]:
+def used_options() -> AbstractContextManager[set[str]]:
     """Collect the names of the options that took effect while input was read in the block."""
-    names: set[str] = set()
-    _used.append(names)
-    try:
-        yield names
-    finally:
-        _used[:] = [each for each in _used if each is not names]
+    return _subscribed(_used, set())
 
 
 def tell_used(*names: str) -> None:
@@ -50,14 +51,9 @@ def tell_used(*names: str) -> None:
         names_used.update(names)
 
 
-@contextmanager
-def checked_before_writing(check: Callable[[], None]) -> Iterator[None]:
+def checked_before_writing(check: Callable[[], None]) -> AbstractContextManager[object]:
     """Call `check` before any output of the block is written; an error in it prevents the writing."""
-    _checks.append(check)
-    try:
-        yield
-    finally:
-        _checks.remove(check)
+    return _subscribed(_checks, check)
 
 
 def tell_writing() -> None:
@@ -66,8 +62,7 @@ def tell_writing() -> None:
         check()
 
 
-@contextmanager
-def notes_to(tell: Callable[[str], None]) -> Iterator[None]:
+def notes_to(tell: Callable[[str], None]) -> AbstractContextManager[object]:
     """Pass the notes on input that is read in the block to a function, each sentence once."""
     sentences: set[str] = set()
 
@@ -76,11 +71,7 @@ def notes_to(tell: Callable[[str], None]) -> Iterator[None]:
             sentences.add(sentence)
             tell(sentence)
 
-    _listeners.append(once)
-    try:
-        yield
-    finally:
-        _listeners.remove(once)
+    return _subscribed(_listeners, once)
 
 
 def say(sentences: Iterable[str]) -> None:

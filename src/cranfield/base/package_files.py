@@ -1,4 +1,4 @@
-"""The package's own data files, where it lies unpacked on disk and where it is run from a zip file.
+"""The data files of the package, whether it is installed in a folder or run from a zip file.
 
 A file is read through the loader of the package. Code that needs paths gets a folder: the package's own, or a copy of
 it that lives as long as the process.

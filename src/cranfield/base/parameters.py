@@ -220,18 +220,21 @@ class Real(Parameter[float]):
         return number_text(value)
 
 
-def _limited(range: str, raw: Any) -> str:
-    """The allowed values, with the 64-bit limit if `raw` exceeds it."""
-    try:
-        beyond = float(raw) > LARGEST
-    except OverflowError:
-        beyond = True
-    except (TypeError, ValueError):
-        beyond = False
-    return f"{range}, {LARGEST} at the most" if beyond else range
+class _Count(Parameter[T]):
+    """The base class of parameters that are whole numbers of at most 64 bits."""
+
+    def expected(self, raw: Any) -> str:
+        """The allowed values, with the 64-bit limit if `raw` exceeds it."""
+        try:
+            beyond = float(raw) > LARGEST
+        except OverflowError:
+            beyond = True
+        except (TypeError, ValueError):
+            beyond = False
+        return f"{self.range}, {LARGEST} at the most" if beyond else self.range
 
 
-class Whole(Parameter[int]):
+class Whole(_Count[int]):
     """A whole number of at least `low`, and at most `high` if there is such a bound."""
 
     def __init__(self, default: Any, meaning: str, low: int = 1, high: int | None = None) -> None:
@@ -244,9 +247,6 @@ class Whole(Parameter[int]):
             return f"a whole number between {self.low} and {self.high}"
         return f"a whole number, {self.low} or more"
 
-    def expected(self, raw: Any) -> str:
-        return _limited(self.range, raw)
-
     def read(self, raw: Any) -> int:
         value = whole(raw)
         if value < self.low or (self.high is not None and value > self.high):
@@ -254,7 +254,7 @@ class Whole(Parameter[int]):
         return value
 
 
-class Depth(Parameter["int | None"]):
+class Depth(_Count["int | None"]):
     """An optional cut-off: None means the whole list."""
 
     def __init__(self, meaning: str = "how many ranks are looked at") -> None:
@@ -263,9 +263,6 @@ class Depth(Parameter["int | None"]):
     @property
     def range(self) -> str:
         return "a whole number, 1 or more; the whole list if left out"
-
-    def expected(self, raw: Any) -> str:
-        return _limited(self.range, raw)
 
     def read(self, raw: Any) -> int | None:
         if raw is None:

@@ -1,9 +1,10 @@
 """Highlighting: where the words of a query occur in a text, and which passage to show first.
 
-Two words are the same if they are equal without case, accents and points, or if they are English and equal after the first
-step of Porter's stemmer and the e that its last step takes off: wings is wing, heated heating, boxes box. Stop words of a
-query are left out unless it has nothing else. Chinese, Japanese and Korean are marked by pairs of characters, Thai, Lao, Khmer
-and Burmese by a query's stretches of letters wherever they occur, as none of these puts a blank at the end of each word.
+Two words are the same if they are equal without case, accents and points. English words are also the same if they are
+equal after the first step of Porter's stemmer and without a final e, which its last step removes: wings and wing, heated
+and heating, boxes and box. Stop words of a query are left out unless it has nothing else. Chinese, Japanese and Korean are
+marked by pairs of characters. Thai, Lao, Khmer and Burmese are marked by the query's stretches of letters, wherever they
+occur. None of these languages puts a blank at the end of each word.
 
 All positions refer to the original text. Folding case may change the length of a word, so only single words are folded.
 The time is linear in the length of the text.

@@ -75,8 +75,8 @@ class Registry(Mapping[str, Entry]):
 
         `group` names the entry points, without `cranfield.`; a kind without one takes no plugins. `homes` are the
         modules of the built-in members; a package stands for all of its modules. `listing` is a command that lists
-        the members, where they are too many for a message. `accept` makes a member of the name and the value of an
-        entry point, where importing the value does not enter it.
+        the members, if they are too many for a message. `accept` turns the name and the value of an entry point into a
+        member; it is needed if importing the value does not register one.
         """
         self.kind = kind  # for messages: "fusion method"
         self.group = group and f"{OURS}.{group}"
@@ -97,7 +97,7 @@ class Registry(Mapping[str, Entry]):
     # entering
 
     def add(self, member: Entry, name: str = "", module: str = "") -> None:
-        """Enter a member, under its own name unless another one is stated.
+        """Register a member, under its own name unless `name` is given.
 
         A module that is run again, as in a notebook, replaces its own members. Any other name that is taken is refused.
         """
@@ -124,13 +124,13 @@ class Registry(Mapping[str, Entry]):
     def _refuse_clash(self, name: str, origin: Origin, other: str) -> None:
         owner, module = self._origins[other]
         error = f"a {self.kind} {other} exists already, in {owner} ({module})"
-        entry = _loading()
+        entry = getattr(_local, "loading", None)
         if entry is None:
             raise self.refusal(f"{origin}: {error}")
-        _report(Problem(self.group, origin, entry, error))
+        _report(Problem(self.group, origin, entry.text, error))
 
     def remove(self, name: str) -> None:
-        """Take a member out again; nothing happens where there is none."""
+        """Remove a member; a name that is not registered is ignored."""
         self._forget_names(name)
         self._members.pop(name, None)
         self._origins.pop(name, None)
@@ -147,21 +147,18 @@ class Registry(Mapping[str, Entry]):
         thread = threading.get_ident()
         if self._loaded or thread in self._busy:
             return
-        self._busy.add(thread)
-        try:
-            for home in self.homes:
-                self._load_home(home)
-        finally:
-            self._busy.discard(thread)
-        self._loaded = True
-
-    def _load_home(self, home: str) -> None:
         import importlib
         import pkgutil
 
-        package = importlib.import_module(home)
-        for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
-            importlib.import_module(f"{home}.{module.name}")
+        self._busy.add(thread)
+        try:
+            for home in self.homes:
+                package = importlib.import_module(home)
+                for module in pkgutil.iter_modules(getattr(package, "__path__", ())):
+                    importlib.import_module(f"{home}.{module.name}")
+        finally:
+            self._busy.discard(thread)
+        self._loaded = True
 
     def load_installed(self) -> None:
         """Import the members of other installed packages. A package that fails is reported and left out."""
@@ -189,12 +186,19 @@ class Registry(Mapping[str, Entry]):
         return (False, module) if origin.built_in else (True, "")  # by file, then as they were defined
 
     def __getitem__(self, name: str) -> Entry:
-        for load in (None, self.load, self.load_installed):
-            if load is not None:
-                load()
+        for _ in self._loads():
             if name in self._members:
                 return self._members[name]
         raise KeyError(name)
+
+    def _loads(self, installed: bool = True) -> Iterator[None]:
+        """Stop after each stage of loading: nothing, the built-in members, those of other packages."""
+        yield
+        self.load()
+        yield
+        if installed:
+            self.load_installed()
+            yield
 
     def __iter__(self) -> Iterator[str]:
         self.load_installed()
@@ -221,9 +225,7 @@ class Registry(Mapping[str, Entry]):
         Without `installed`, other packages are not searched for it.
         """
         key = folded(name)
-        for load in (None, self.load, *([self.load_installed] if installed else [])):
-            if load is not None:
-                load()
+        for _ in self._loads(installed):
             if key in self._names:
                 return self._members[self._names[key]]
         return None
@@ -364,12 +366,6 @@ def _module_of(value: Any) -> str:
     return str(value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", ""))
 
 
-def _loading() -> str | None:
-    """The entry point that is being imported."""
-    entry = getattr(_local, "loading", None)
-    return None if entry is None else entry.text
-
-
 def _origin(module: str) -> Origin:
     if module == OURS or module.startswith(f"{OURS}."):
         return Origin(OURS)
@@ -400,8 +396,8 @@ class _Announced(NamedTuple):
 def installed() -> dict[str, list[_Announced]]:
     """The entry points of other packages for each group, packages in the order of their names.
 
-    `importlib.metadata` takes longer to import than a small evaluation. So this looks for the group's name in the
-    files first, and imports it only where a package has one.
+    `importlib.metadata` takes longer to import than a small evaluation. So the function first searches the files of
+    all packages for the group's name, and imports the module only if a package has one.
     """
     groups: dict[str, list[_Announced]] = {}
     packages: dict[str, Distribution] = {}

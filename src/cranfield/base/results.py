@@ -93,16 +93,12 @@ def fitted(table: Table, column: int, limit: int | None, least: int = 12) -> Tab
     >>> [row[1] for row in fitted(Table(["topic", "query"], [["101", "blossom end rot"]]), 1, 20).rows]
     ['blossom end…']
     """
-    texts = [[in_line(cell) for cell in row] for row in table.texts()]
-    widths = [max(map(width, cells)) for cells in zip(*texts, strict=True)]
-    widths[-1] = min(widths[-1], LEAST_TAIL) if table.tail else widths[-1]
-    room = max((limit or WIDEST) - sum(widths) + widths[column] - len(GAP) * (len(widths) - 1), least)
-    if widths[column] <= room:
+    before = _widths(table)[column]
+    room = max((limit or WIDEST) - _across(table) + before, least)
+    if before <= room:
         return table
-    rows = [
-        [*row[:column], cut_end(text[column], room), *row[column + 1 :]]
-        for row, text in zip(table.rows, texts[1:], strict=True)
-    ]
+    texts = [cut_end(in_line(row[column]), room) for row in table.texts()[1:]]
+    rows = [[*row[:column], text, *row[column + 1 :]] for row, text in zip(table.rows, texts, strict=True)]
     return table._replace(rows=rows)
 
 

@@ -4,7 +4,7 @@ The order is by score, highest first. Documents with equal scores are ordered by
 descending, unless the conventions say otherwise; the rank column of a file decides nothing. The
 kernels implement this rule, `Order` names its variants.
 
-A run keeps what it was made from (the bytes of a file, a mapping, columns) and hands that to the
+A run keeps its source (the bytes of a file, a mapping, columns) and passes it to the
 kernels, so that scoring a large file never builds seven million Python objects.
 """
 
@@ -35,7 +35,7 @@ from cranfield.base.kernels import (
     rows_of_mapping,
     top_documents,
 )
-from cranfield.base.kernels.table import refuse_ids
+from cranfield.base.kernels.table import refuse_ids, score_of
 from cranfield.base.results import FIRST_TOPICS, preview
 from cranfield.base.text_layout import counted
 
@@ -82,7 +82,7 @@ def table_of_lists(lists: Mapping[Any, Any]) -> RowTable:
         paired = bool(items) and is_pair(items[0])
         names = [_paired(topic, rank, item)[0] for rank, item in enumerate(items, 1)] if paired else items
         refuse_ids({topic: names})
-        scores += [_score(topic, *item) for item in items] if paired else range(len(items), 0, -1)
+        scores += [score_of(topic, *item) for item in items] if paired else range(len(items), 0, -1)
         documents += names
         sizes.append(len(items))
     return _table(list(lists), sizes, documents, np.array(scores, np.float64))
@@ -92,16 +92,6 @@ def _paired(topic: str, rank: int, item: Any) -> Any:
     if not is_pair(item):
         raise DataError(f"topic {topic!r}, item {rank}: expected (document, score) as before it, found {item!r:.60}")
     return item
-
-
-def _score(topic: str, document: str, raw: Any) -> float:
-    try:
-        score = math.nan if isinstance(raw, (str, bytes)) else float(raw)
-    except (TypeError, ValueError, OverflowError):
-        score = math.nan
-    if math.isnan(score):
-        raise DataError(f"topic {topic!r}, document {document!r}: expected a number as its score, found {raw!r:.60}")
-    return score
 
 
 def _table(topics: list[str], sizes: Any, documents: list[str], scores: Floats) -> RowTable:
@@ -269,7 +259,7 @@ class Run:
     >>> run["q1"]
     [('d2', 0.9), ('d1', 0.5)]
 
-    Lists of documents, best first, and lists of (document, score) pairs will do as well.
+    Lists of documents, best first, and lists of (document, score) pairs are accepted too.
 
     >>> Run({"q1": ["d2", "d1"]})["q1"]
     [('d2', 2.0), ('d1', 1.0)]
@@ -400,7 +390,7 @@ class Run:
         return [(decode(document), score) for document, score in (ranked[i] for i in best)]
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """The run as `{topic: {document: score}}`, in input order; of a repeated document the last row counts."""
+        """The run as `{topic: {document: score}}`, in input order; if a document is repeated, its last row counts."""
         topics = self.table.topics.text()
         answer: dict[str, dict[str, float]] = {topic: {} for topic in topics}
         rows = zip(self.table.topic.tolist(), self.table.documents, self.table.value.tolist(), strict=True)
@@ -472,12 +462,7 @@ def table_of(source: Mapping[str, Mapping[str, float]] | TextSource | RowTable, 
         sizes.append(len(rows))
         documents += rows
         values += rows.values()
-    return RowTable(
-        Strings.of_text(list(source)),
-        np.repeat(np.arange(len(source), dtype=np.int32), sizes),
-        Strings.of_text(documents),
-        np.array(values, np.float64),
-    )
+    return _table(list(source), sizes, documents, np.array(values, np.float64))
 
 
 def _refuse_ranks_twice(table: RowTable, where: str) -> None:
@@ -496,14 +481,12 @@ def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:
     usual = set(map(type, rows)) <= {str} and set(map(type, rows.values())) <= {int, float, bool}
     if usual and not any(number != number or number in INFINITE for number in rows.values()):
         return
+    refuse_ids({topic: rows})
     for document, number in rows.items():
         try:
-            fine = isinstance(document, str) and not isinstance(number, (str, bytes)) and float(number) == float(number)
-            fine = fine and (value == "score" or abs(float(number)) != np.inf)
+            fine = math.isfinite(number) or (value == "score" and not math.isnan(number))
         except (TypeError, ValueError, OverflowError):
             fine = False
-        if not isinstance(document, str):
-            refuse_ids({topic: rows})
         if not fine:
             kind = "a finite grade" if value == "grade" else "a number as its score"
             raise DataError(f"topic {topic!r}, document {document!r}: expected {kind}, found {number!r}")

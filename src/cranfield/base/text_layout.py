@@ -234,5 +234,5 @@ def _spelt(match: re.Match[str]) -> str:
 
 
 def for_screen(text: str, stream: Any) -> str:
-    """The text as it is; for a terminal with escapes spelt out, which it would otherwise obey."""
+    """The text unchanged, or with escape sequences spelt out if the stream is a terminal, which would obey them."""
     return legible(text) if getattr(stream, "isatty", bool)() else text

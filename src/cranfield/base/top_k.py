@@ -1,7 +1,7 @@
 """The top-k documents of several runs, joined: the rank of each document in each run.
 
-Fusion and pools read runs through this and nothing else. A run is read, cut at its depth and let go, so that a hundred
-runs of a quarter of a million lines never stand in memory together. A row is one line of one run; an entry is one
+Fusion and pools read runs through this and nothing else. A run is read, cut at its depth and released, so that a hundred
+runs of a quarter of a million lines are never in memory together. A row is one line of one run; an entry is one
 document of one topic, however many runs returned it. Ids stay bytes in one block: joining half a million lines makes no
 Python strings.
 """
@@ -15,6 +15,7 @@ import numpy as np
 
 from cranfield.base.errors import DataError
 from cranfield.base.kernels import Index, Order, Strings, Top
+from cranfield.base.kernels.table import compared as compared
 from cranfield.base.run import Run, TextSource, duplicate_row
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def tops(
     order: Order = Order(),  # noqa: B008
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Tops:
-    """Read runs down to `depth`, or to what `depths` gives for a run's name, and join them on topic and document."""
+    """Read runs down to `depth`, or to the depth of a run's name in `depths`, and join them on topic and document."""
     numbers: dict[bytes, int] = {}
     names: list[str] = []
     parts: list[Top] = []
@@ -99,29 +100,20 @@ def top(run: Run, depth: int | None = None, order: Order = Order()) -> Top:  # n
 
 def _settled(run: Run, order: Order) -> RowTable:
     """One row per document, as the order says: passages joined, the topic's own document and duplicates removed."""
-    table = run.table
-    names, best = list(table.topics), [dict[bytes, float]() for _ in range(len(table.topics))]
-    for row, (t, document) in enumerate(zip(table.topic.tolist(), table.documents, strict=True)):
-        document = document.split(order.collapse, 1)[0] if order.collapse else document
-        if order.drop_self and document == names[t]:
-            continue
-        score, scores = float(table.value[row]), best[t]
-        if document not in scores or (order.duplicates == "last" and not order.collapse):
-            scores[document] = score
-        elif order.collapse or order.duplicates == "best":
-            scores[document] = max(score, scores[document])
-        elif order.duplicates == "error":
-            raise duplicate_row(run, row)
+    from cranfield.base.kernels.twin import document_scores
+
+    table, best = run.table, []
+    by_topic = np.argsort(table.topic, kind="stable")
+    ends = np.searchsorted(table.topic[by_topic], np.arange(1, len(table.topics)))
+    for name, rows in zip(table.topics, np.split(by_topic, ends), strict=False):
+        scores, repeated = document_scores(name, list(table.documents.take(rows)), table.value[rows], order)
+        if repeated and order.duplicates == "error" and not order.collapse:
+            raise duplicate_row(run, int(rows[repeated[0]]))
+        best.append(scores)
     topic = np.repeat(np.arange(len(best), dtype=np.int32), [len(scores) for scores in best])
     documents = Strings.of(document for scores in best for document in scores)
     value = np.array([score for scores in best for score in scores.values()], np.float64)
     return replace(table, topic=topic, documents=documents, value=value, label=topic[:0], start=table.start[:0])
-
-
-def compared(scores: Floats, order: Order) -> Floats:
-    """The scores as the order compares them; beyond the range of 32-bit floats they are infinite, as in trec_eval 9."""
-    with np.errstate(over="ignore"):
-        return scores.astype(np.float32).astype(np.float64) if order.single else scores
 
 
 def ranked(table: RowTable, depth: int | None = None, order: Order = Order()) -> tuple[Offsets, Ints]:  # noqa: B008

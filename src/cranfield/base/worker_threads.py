@@ -25,11 +25,11 @@ def work_through(
     on_error: Callable[[BaseException], None] | None = None,
     on_interrupt: Callable[[], None] | None = None,
 ) -> None:
-    """Let threads do the work on item after item, until `take` returns None or `stopped` is true.
+    """Process items in several threads, until `take` returns None or `stopped` is true.
 
-    One thread takes at a time. After an error no other item is taken; when all threads have ended, the error of the earliest
-    item is raised. Ctrl-C raises at once, and the threads only finish the items in hand. With `on_interrupt`, the first
-    Ctrl-C calls it and waits for the threads.
+    `take` is called by one thread at a time. After an error it is not called again; when all threads have ended, the error
+    of the earliest item is raised. Ctrl-C raises at once, and the threads only finish the items in hand. With
+    `on_interrupt`, the first Ctrl-C calls it and waits for the threads.
 
     >>> letters, seen = iter("ab"), []
     >>> work_through(lambda: next(letters, None), seen.append, threads=2)

@@ -26,7 +26,7 @@ COUNTS = {
     "terms": "terms/doc",
     "judgments": "judgments",
 }
-"""What is counted, and how a table heads it."""
+"""The counts of a collection, and the headings of their columns."""
 
 
 @dataclass(frozen=True)

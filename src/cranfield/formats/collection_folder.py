@@ -36,9 +36,10 @@ from cranfield.formats.streams import (
     json_rows,
     opened,
     plain_ending,
+    read_errors,
     read_small,
-    reason,
     replacement,
+    synced_file,
     write_bytes,
 )
 
@@ -52,7 +53,6 @@ Progress: TypeAlias = (
 DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
 SUBTOPICS, META = "subtopics.txt", "collection.toml"
 BUNDLED = package_files.folder("collections/bundled")
-BLOCK = 1 << 20  # bytes written at a time
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that needs no quotes in TOML
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 QUOTED = json.encoder.encode_basestring
@@ -135,17 +135,14 @@ def folder_of(path: str) -> str:
 def _meta(path: str) -> dict[str, Any]:
     if not os.path.exists(path):
         return {}
+    with read_errors(path), open(path, "rb") as file:
+        content = read_small(file, path)
     try:
-        with open(path, "rb") as file:
-            meta = tomllib.loads(read_small(file, path).decode())
-    except DataError:
-        raise
+        meta = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: expected UTF-8, found {error.object[error.start : error.start + 1]!r}") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: no TOML: {error}") from error
-    except OSError as error:
-        raise DataError(f"{path}: {reason(error)}") from error
     for key in ("counts", "hashes", "conventions"):
         if not isinstance(meta.get(key, {}), Mapping):
             raise DataError(f"{path}: {key}: expected a table, found {meta[key]!r:.60}")
@@ -313,11 +310,8 @@ def stamp(collection: Collection) -> None:
 
 def hash_of(path: str | os.PathLike[str]) -> str:
     """The SHA-256 of a file's bytes, as written in collection.toml."""
-    try:
-        with open(path, "rb") as file:
-            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    except OSError as error:
-        raise DataError(f"{os.fspath(path)}: {reason(error)}") from error
+    with read_errors(os.fspath(path)), open(path, "rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def _counts(documents: int, topics: int, qrels: Qrels | None, relevant_from: float) -> dict[str, int]:
@@ -347,13 +341,11 @@ def _new_folder(target: str, label: str) -> Iterator[str]:
 def _write(path: str, chunks: Iterable[bytes], progress: Progress = None) -> int:
     """Write a file, sync it to disk, and return the number of pieces."""
     count = 0
-    with open(path, "xb", buffering=BLOCK) as file:
+    with synced_file(path) as file:
         for count, chunk in enumerate(chunks, 1):
             file.write(chunk)
             if progress is not None and not count & 0xFFF:
                 progress(count, None)
-        file.flush()
-        os.fsync(file.fileno())
     if progress is not None:
         progress(count, count)
     return count

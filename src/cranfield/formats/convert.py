@@ -87,32 +87,23 @@ def convert(
     return _convert_run(inputs[0], target, to_format)
 
 
+@dataclass
 class _Input:
     """One of the sources: a file that is opened once, or an object that holds a run or qrels."""
 
-    def __init__(
-        self,
-        source: Any,
-        format: str | None,
-        lenient: bool,
-        fields: Fields,
-        dialect: Dialect,
-        labels: Mapping[str, Any],
-    ) -> None:
-        self.file = open_table(source, dialect.encoding) if is_source(source) else None
-        self.dialect_options = {
-            "delimiter": dialect.delimiter,
-            "encoding": dialect.encoding,
-            "decimal": dialect.decimal,
-        }
-        self.labels = labels
-        self.dialect = dialect if self.file is None else dialect.of(self.file)
-        self.content = self.file or source
+    content: Any
+    format: str | None
+    lenient: bool
+    fields: Fields
+    dialect: Dialect
+    labels: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self.file = open_table(self.content, self.dialect.encoding) if is_source(self.content) else None
+        self.where = type(self.content).__name__ if self.file is None else self.file.where
         self.head = Head(b"" if self.file is None else self.file.buffer)
-        self.where = type(source).__name__ if self.file is None else self.file.where
-        self.format = format
-        self.lenient = lenient
-        self.fields = fields
+        if self.file is not None:
+            self.content, self.dialect = self.file, self.dialect.of(self.file)
 
     def kinds(self) -> Kinds:
         """What the source may hold; empty if that cannot be decided."""
@@ -133,7 +124,7 @@ class _Input:
 
 
 def _convert_run(source: _Input, target: str | os.PathLike[str], to_format: str | None) -> Converted:
-    [run] = as_runs(source.content, source.format, source.lenient, source.fields, **source.dialect_options)
+    [run] = as_runs(source.content, source.format, source.lenient, source.fields, **source.dialect.options)
     target_format = format_for(target, "run", to_format)
     notes = _skipped(run.table)
     if not target_format.scores:
@@ -152,7 +143,7 @@ def _convert_qrels(
 ) -> Converted:
     read = [
         as_qrels(
-            source.content, source.format, source.lenient, source.fields, **source.dialect_options, **source.labels
+            source.content, source.format, source.lenient, source.fields, **source.dialect.options, **source.labels
         )
         for source in sources
     ]
@@ -165,16 +156,13 @@ def _convert_qrels(
     target_format = format_for(target, "qrels", to_format)
     if "qrels" not in target_format.labels and not set(qrels.labels) <= PLAIN:
         notes.append(f"labels (column 2) are not kept: {target_format.name} has no place for them")
-    if any(_sampled(one) for one in read) and (len(read) > 1 or not target_format.samples):
+    chances = (chance for one in read for chance, _ in (one.extras.probabilities or {}).values())
+    if (len(read) > 1 or not target_format.samples) and any(chance < 1 for chance in chances):
         keeping = " and ".join(each.name for each in FORMATS.values() if each.samples)
         notes.append(f"how documents were sampled is not kept: only {keeping} say it, of one file")
     _refuse_twice(qrels.table, qrels.name, target_format)
     write_qrels(qrels, target, to_format)
     return Converted("qrels", target_format.name, len(qrels), len(qrels.topics), notes)
-
-
-def _sampled(qrels: Qrels) -> bool:
-    return any(chance < 1 for chance, _ in (qrels.extras.probabilities or {}).values())
 
 
 def _skipped(table: RowTable) -> list[str]:
@@ -256,11 +244,7 @@ def merge_qrels(
                 merged[key] = grade, label, name
     notes = [f"{same} judgments stand in several files with the same grade"] if same else []
     notes += [f"{conflicts} conflicting grades were settled by {how!r}"] if conflicts else []
-    return _qrels_of(merged), notes
-
-
-def _qrels_of(merged: dict[tuple[bytes, bytes, bytes], tuple[float, bytes, str]]) -> Qrels:
     rows = RowCollector("qrels", "merged")
     for (topic, document, _), (grade, label, _) in merged.items():
         rows.add(topic, document, grade, label)
-    return Qrels(rows.table(), "merged")
+    return Qrels(rows.table(), "merged"), notes

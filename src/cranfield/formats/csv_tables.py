@@ -1,6 +1,6 @@
 """Tables of separated values: the one reader of CSV and its dialects, for labels, runs, topics, sheets and documents.
 
-Detected are the delimiter (comma, semicolon, tab, pipe), the encoding (UTF-8, UTF-16, Windows-1252), the
+The reader detects the delimiter (comma, semicolon, tab, pipe), the encoding (UTF-8, UTF-16, Windows-1252), the
 decimal sign and quoted line breaks. One note reports an unusual dialect. An ambiguous table is refused until a
 `Dialect` says how to read it: a wrong guess would silently change ids or grades.
 """
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
-BY_WORD = {word: sign for sign, word in DELIMITERS.items()} | {"\\t": "\t"}
 DECIMALS = {".": "point", ",": "comma"}
 ENCODINGS = {"utf-16-le": "UTF-16", "utf-16-be": "UTF-16", "windows-1252": "Windows-1252"}
 WINDOWS = "windows-1252"
@@ -62,28 +61,28 @@ class Dialect:
     recoded_from: str = ""  # the encoding of a file that was recoded when it was opened
 
     def __post_init__(self) -> None:
-        if self.delimiter is not None:
-            sign = BY_WORD.get(self.delimiter, self.delimiter)
-            if sign not in DELIMITERS:
-                words = ", ".join(DELIMITERS.values())
-                raise ConventionError(f"delimiter must be {words} or the sign itself, got {self.delimiter!r}")
-            object.__setattr__(self, "delimiter", sign)
         if self.encoding is not None:
             known_encoding(self.encoding)
-        if self.decimal is not None:
-            sign = {word: sign for sign, word in DECIMALS.items()}.get(self.decimal, self.decimal)
-            if sign not in DECIMALS:
-                raise ConventionError(f"decimal must be point, comma or the sign itself, got {self.decimal!r}")
-            object.__setattr__(self, "decimal", sign)
+        for name, typed, words in (("delimiter", self.delimiter, DELIMITERS), ("decimal", self.decimal, DECIMALS)):
+            signs = {"\\t": "\t"} | {word: sign for sign, word in words.items()}
+            sign = typed if typed is None else signs.get(typed, typed)
+            if sign is not None and sign not in words:
+                expected = f"{', '.join(words.values())} or the sign itself"
+                raise ConventionError(f"{name} must be {expected}, got {typed!r}")
+            object.__setattr__(self, name, sign)
 
     def of(self, file: Opened) -> Dialect:
         """The same dialect for a file that may have been recoded when it was opened."""
         return replace(self, recoded_from=file.encoding) if file.encoding else self
 
+    @property
+    def options(self) -> DialectOptions:
+        """The options that make this dialect."""
+        return {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
+
     def tell_used(self) -> None:
         """Report that the dialect options were used, for the check of unused options."""
-        options = {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
-        tell_used(*(name for name, value in options.items() if value is not None))
+        tell_used(*(name for name, value in self.options.items() if value is not None))
 
 
 DETECTED = Dialect()
@@ -114,11 +113,10 @@ def detect_encoding(raw: bytes, where: str) -> str:
     >>> detect_encoding("query;sku\\nMüsli;A1\\n".encode("cp1252"), "labels.csv")
     'windows-1252'
     """
-    if raw.isascii():
-        wide = wide_encoding(raw[:64])
-        return wide or "utf-8"
     if wide := wide_encoding(raw[:64]):
         return wide
+    if raw.isascii():
+        return "utf-8"
     try:
         raw.decode()
     except UnicodeDecodeError as error:
@@ -151,18 +149,13 @@ def as_utf8(raw: bytes, where: str, encoding: str | None = None) -> tuple[bytes,
 def open_table(source: object, encoding: str | None = None) -> Opened:
     """Open a file that may be a table. UTF-16 is recoded to UTF-8 if the first line has columns."""
     wide = encoding is not None and known_encoding(encoding).startswith(("utf-16", "utf-32"))
-    return opened(source, _recode_wide(encoding), wide)
-
-
-def _recode_wide(encoding: str | None) -> Callable[[bytes, str], tuple[bytes, str]]:
-    """A function that recodes UTF-16 to UTF-8; text without columns is not a table and stays refused."""
 
     def recode(raw: bytes, where: str) -> tuple[bytes, str]:
         text, name = as_utf8(raw, where, encoding)
-        first = text.lstrip().partition(b"\n")[0]
+        first = text.lstrip().partition(b"\n")[0]  # text without columns is not a table and stays refused
         return (text, name) if any(sign.encode() in first for sign in DELIMITERS) else (b"", "")
 
-    return recode
+    return opened(source, recode, wide)
 
 
 # delimiters
@@ -338,16 +331,13 @@ class SeparatedValues:
         self.delimiter = choose_delimiter(self.raw[:HEAD], where, is_header, replace(dialect, encoding=None), among)
         self.numbers = NumberReader(dialect.decimal)
         self.broken = False  # whether a quoted cell had a line break
+        self._rows = self._all_rows()
 
     @cached_property
     def names(self) -> list[str]:
         """The names in the header."""
         first = next(self._rows, None)
         return [] if first is None else [name.strip() for name in first.cells]
-
-    @cached_property
-    def _rows(self) -> Iterator[TableRow]:
-        return self._all_rows()
 
     def _all_rows(self) -> Iterator[TableRow]:
         text = io.StringIO(self.raw.decode("utf-8", "surrogateescape"), newline="")

@@ -17,7 +17,7 @@ from cranfield.base.kernels import decode
 from cranfield.formats.format import is_number
 from cranfield.formats.streams import data_lines, opened
 
-__all__ = ["read_costs"]
+__all__ = ["read_costs", "read_groups"]
 
 
 def read_costs(source: Any) -> dict[str, float]:
@@ -32,18 +32,13 @@ def read_costs(source: Any) -> dict[str, float]:
         cells = line.split()
         if len(cells) != 2:
             raise BadLineError(content.where, number, f"expected 2 columns (document cost), found {len(cells)}")
-        document, cost = decode(cells[0]), float(cells[1]) if is_number(cells[1]) else math.nan
-        if not 0 <= cost < math.inf:
-            raise BadLineError(content.where, number, f"expected a cost of 0 or more, found {decode(cells[1])!r}")
+        document, cost = decode(cells[0]), _amount(cells[1], "a cost of 0 or more", content.where, number)
         if document in costs:
             raise DuplicateError(content.where, number, f"document {document!r} has a cost already")
         costs[document] = cost
     if not costs:
         raise DataError(f"{content.where}: expected a document and its cost on each line, found none")
     return costs
-
-
-__all__ = ["read_groups"]
 
 
 def read_groups(source: Any) -> dict[str, dict[str, float]]:
@@ -70,10 +65,13 @@ def _cells(line: bytes, where: str, number: int) -> tuple[str, str, float]:
     if not 2 <= len(cells) <= 3 or not all(cells):
         count = sum(map(bool, cells))
         raise BadLineError(where, number, f"expected 2 or 3 columns (document group share), found {count}")
-    document, group, *rest = map(decode, cells)
-    if not rest:
-        return document, group, 1.0
-    share = float(rest[0]) if is_number(cells[2]) else math.nan
-    if not 0 <= share < math.inf:
-        raise BadLineError(where, number, f"expected a share of 0 or more in column 3, found {rest[0]!r}")
-    return document, group, share
+    share = _amount(cells[2], "a share of 0 or more in column 3", where, number) if len(cells) > 2 else 1.0
+    return decode(cells[0]), decode(cells[1]), share
+
+
+def _amount(cell: bytes, expected: str, where: str, number: int) -> float:
+    """The number in a cell; BadLineError if it is negative, infinite or not a number."""
+    amount = float(cell) if is_number(cell) else math.nan
+    if not 0 <= amount < math.inf:
+        raise BadLineError(where, number, f"expected {expected}, found {decode(cell)!r}")
+    return amount

@@ -14,7 +14,7 @@ exists. The content is not hashed, as that would read the whole file at every st
 must have the requested id, and a file that changes while it is open is an error. The collection is never written to.
 
 An index is written under a temporary name, synced and renamed, so a killed process leaves no incomplete index. If two
-processes index at once, the first to finish wins. Of several documents with the same id, the first counts.
+processes index at once, the first to finish wins. If several documents have the same id, the first counts.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from cranfield.formats.streams import (
     BOM,
     lines,
     packing_of,
+    read_errors,
     reason,
     sweep,
     sync_folder,
@@ -84,10 +85,8 @@ def open_shelf(collection: str, where: str, progress: Progress = None) -> Shelf:
         target = os.path.join(where, f"{family}-{_digest(VERSION, *state)}")
         index = _index_in(target)
         if index is not None:
-            try:
+            with read_errors(path):
                 file = index.copy or _File(path)
-            except OSError as error:
-                raise DataError(f"{path}: {reason(error)}") from error
             if file is index.copy or file.state() == state:
                 return Shelf(path, state, index, file)
             continue
@@ -221,10 +220,8 @@ class State(NamedTuple):
 
 
 def _state(path: str) -> State:
-    try:
+    with read_errors(path):
         status = os.stat(path)
-    except OSError as error:
-        raise DataError(f"{path}: {reason(error)}") from error
     if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
         raise DataError(f"{path}: expected a file, found a pipe; documents are read by their places")
     return State.of(status)
@@ -316,7 +313,10 @@ def _write_index(path: str, state: State, folder: str, documents: int | None, pr
             if progress is not None and not number & 0x3FF:
                 progress(*((number, documents) if packed else (places.end, state.size)))
         rows.write(array("Q", (places.end, 0, id_start)).tobytes())  # where the last id ends
-        _write_sorted(file(HASHES), hashes)
+        values, sorted_hashes = np.frombuffer(hashes, np.uint64), file(HASHES)
+        order = np.argsort(values, kind="stable")  # among equal hashes the first row comes first
+        sorted_hashes.write(values[order].data)
+        sorted_hashes.write(order.astype(np.uint64).data)
     sizes = {name: os.path.getsize(os.path.join(folder, name)) for name in sorted(os.listdir(folder))}
     with synced_file(os.path.join(folder, ABOUT)) as about:
         about.write(json.dumps({"path": os.path.realpath(path), "version": VERSION, "sizes": sizes}).encode())
@@ -341,16 +341,6 @@ class _Places:
 
 def _beginning(path: str) -> tuple[bool, int]:
     """Whether a file is compressed, and where its first line starts: after the byte order mark, which a copy lacks."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(10)
-    except OSError as error:
-        raise DataError(f"{path}: {reason(error)}") from error
+    with read_errors(path), open(path, "rb") as file:
+        head = file.read(10)
     return packing_of(head) is not None, len(BOM) if head.startswith(BOM) else 0
-
-
-def _write_sorted(file: BinaryIO, hashes: array[int]) -> None:
-    values = np.frombuffer(hashes, np.uint64)
-    order = np.argsort(values, kind="stable")  # among equal hashes the first row comes first
-    file.write(values[order].data)
-    file.write(order.astype(np.uint64).data)

@@ -59,12 +59,12 @@ class Strength(IntEnum):
         member._value_, member.meaning = value, meaning
         return member
 
-    POSSIBLE = 1, "it may begin like this; reading says where it is wrong"
-    COUNT = 2, "most lines have as many columns"
-    COLUMNS = 3, "a line has its columns, with a number where one belongs"
-    VALUES = 4, "every line has its columns, and several of them hold what only they may"
+    POSSIBLE = 1, "the file may begin like this; an error appears only when it is read"
+    COUNT = 2, "most lines have the right number of columns"
+    COLUMNS = 3, "at least one line has the right columns, with a number as score or grade"
+    VALUES = 4, "every line has the right columns, and several columns hold values that only this format allows"
     NAMES = 5, "the first line names the columns"
-    SIGNATURE = 6, "the file begins with what no other format begins with"
+    SIGNATURE = 6, "the file begins as no other format does"
 
     def of(self, *kinds: Kind) -> FormatEvidence:
         """Evidence of this strength for a file that may hold these kinds."""
@@ -149,7 +149,7 @@ class Format(Member, ABC):
         """The bytes of a file. Rows are ordered; `tag` is used if a run's rows have none."""
 
     def extras(self, buffer: Buffer, where: str, lenient: bool = False) -> Extras:
-        """What a qrels file says besides judgments: nothing, in most formats."""
+        """Further data in a qrels file, such as sampling probabilities; most formats have none."""
         return Extras()
 
     def write_with_extras(self, table: RowTable, extras: Extras) -> Iterator[bytes]:

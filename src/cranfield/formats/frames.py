@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from cranfield.base.errors import CranfieldError, DataError, FormatError
 from cranfield.base.kernels import RowTable, Strings
+from cranfield.base.kernels.table import CHUNK, cells, offsets_of, packed
 from cranfield.formats.format import USUAL
 from cranfield.formats.named_columns import NamedColumns, find, id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
-    from cranfield.base.kernels.table import Ints, Offsets
+    from cranfield.base.kernels.table import Ints
     from cranfield.formats.format import Fields, Kind
 
 
@@ -38,22 +38,14 @@ def arrow_in_words(where: str) -> Iterator[None]:
         yield
     except (CranfieldError, MemoryError):
         raise
-    except OSError as error:
-        if error.errno is not None:
-            raise DataError(f"{where}: {os.strerror(error.errno).lower()}") from error
-        raise _damaged(where, error) from error
-    except (ValueError, KeyError, TypeError, OverflowError) as error:  # ArrowInvalid is a ValueError, and so on
-        raise _damaged(where, error) from error
     except Exception as error:
         from pyarrow import ArrowException  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-        if isinstance(error, ArrowException):
-            raise _damaged(where, error) from error
-        raise
-
-
-def _damaged(where: str, error: Exception) -> DataError:
-    return DataError(f"{where}: corrupt Parquet file ({' '.join(str(error).split())})")
+        if isinstance(error, OSError) and error.errno is not None:
+            raise DataError(f"{where}: {os.strerror(error.errno).lower()}") from error
+        if not isinstance(error, (ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError)):
+            raise
+        raise DataError(f"{where}: corrupt Parquet file ({' '.join(str(error).split())})") from error
 
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -63,8 +55,6 @@ NUMBERS = {  # Arrow's letters for types of numbers, and NumPy's names
     letter.encode(): name
     for letter, name in zip("cCsSiIlLefg", "i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8".split(), strict=True)
 }
-CHUNK = 1 << 16  # texts laid out at a time
-WIDE = 1 << 24  # bytes of cells, at the most
 DIGITS = np.frombuffer(b"".join(b"%04d" % i for i in range(10_000)), np.uint8).reshape(-1, 4)
 
 
@@ -203,7 +193,7 @@ class _Columns:
         return RowTable(
             Strings.of(self._topics),
             _concatenated(self._topic, np.int32),
-            concatenate_strings(self._documents),
+            Strings.concatenated(self._documents),
             _concatenated(self._value, np.float64),
             Strings.of(self._labels),
             _concatenated(self._label, np.int32),
@@ -224,7 +214,7 @@ def _numbered(piece: Piece, numbers: dict[bytes, int], place: CellPlace) -> Ints
         ids = [values[i] for i in piece.codes[first].tolist()]
     elif isinstance(piece, Strings):
         starts = changes(piece)
-        first, codes = distinct(take(piece, starts))
+        first, codes = distinct(piece.take(starts))
         ids = [piece[i] for i in starts[first].tolist()]
     else:
         whole = _whole(piece, place)
@@ -240,7 +230,7 @@ def _ids(piece: Piece, place: CellPlace) -> Strings:
     if isinstance(piece, Strings):
         return piece
     if isinstance(piece, Coded):
-        return take(_ids(piece.values, place), piece.codes)
+        return _ids(piece.values, place).take(piece.codes)
     return of_whole_numbers(_whole(piece, place))
 
 
@@ -299,8 +289,7 @@ ArrowSchema._fields_ = [
     ("format", c_char_p),
     ("name", c_char_p),
     ("metadata", c_void_p),
-    ("flags", c_int64),
-    ("n_children", c_int64),
+    *((name, c_int64) for name in ("flags", "n_children")),
     ("children", POINTER(POINTER(ArrowSchema))),
     ("dictionary", POINTER(ArrowSchema)),
     ("release", CFUNCTYPE(None, POINTER(ArrowSchema))),
@@ -313,11 +302,7 @@ class ArrowArray(Structure):
 
 
 ArrowArray._fields_ = [
-    ("length", c_int64),
-    ("null_count", c_int64),
-    ("offset", c_int64),
-    ("n_buffers", c_int64),
-    ("n_children", c_int64),
+    *((name, c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")),
     ("buffers", POINTER(c_void_p)),
     ("children", POINTER(POINTER(ArrowArray))),
     ("dictionary", POINTER(ArrowArray)),
@@ -359,9 +344,7 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for structure in (self._array, self._schema, self._stream):
             _release(structure)
 
@@ -510,11 +493,7 @@ def _views(array: ArrowArray, start: int, count: int) -> Strings:
             laid[held] = cells(outer[i], begins[start + held], width)
         return laid
 
-    def one(row: int) -> bytes:
-        source, begin = (raw, row * 16 + 4) if lengths[row] <= 12 else (outer[which[row]], begins[row])
-        return source[begin : begin + lengths[row]].tobytes()
-
-    return packed(lengths, lay, one)
+    return packed(lengths, lay)
 
 
 def _decimals(form: bytes, array: ArrowArray, start: int, count: int) -> Array:
@@ -527,63 +506,7 @@ def _decimals(form: bytes, array: ArrowArray, start: int, count: int) -> Array:
     return np.array([value / ten if scale >= 0 else float(value * ten) for value in whole], np.float64)
 
 
-# columns of texts as blocks of bytes: a text becomes a Python object only in a chunk that has one too long for a matrix.
-# The trick is a matrix with one row per text, as wide as the longest text of a chunk, and a mask that cuts it.
-
-
-def packed(lengths: Array, lay: Callable[[int, int, int], Array], one: Callable[[int], bytes]) -> Strings:
-    """Texts of these lengths: `lay(start, stop, width)` gives the matrix of some, `one(i)` a single text."""
-    offsets = _offsets(lengths)
-    block = np.empty(int(offsets[-1]), np.uint8)
-    for start in range(0, len(lengths), CHUNK):
-        stop = min(start + CHUNK, len(lengths))
-        part = lengths[start:stop]
-        width = int(part.max())
-        target = block[offsets[start] : offsets[stop]]
-        if width * len(part) > WIDE:
-            target[:] = np.frombuffer(b"".join(one(i) for i in range(start, stop)), np.uint8)
-        elif width * len(part) == len(target):  # all equally long
-            target[:] = lay(start, stop, width).reshape(-1)
-        else:
-            target[:] = lay(start, stop, width)[np.arange(width) < part[:, None]]
-    return _strings(block, offsets)
-
-
-def cells(source: Array, starts: Offsets, width: int) -> Array:
-    """The `width` bytes from each start; bytes beyond the end of the source are 0."""
-    if not width or not len(starts):
-        return np.zeros((len(starts), width), np.uint8)
-    safe = len(source) - width
-    if safe >= 0 and int(starts.max()) <= safe:
-        slices: Array = np.lib.stride_tricks.sliding_window_view(source, width)[starts]
-        return slices
-    base = max(safe, 0)
-    tail = np.lib.stride_tricks.sliding_window_view(np.r_[source[base:], np.zeros(width, np.uint8)], width)
-    answer = np.empty((len(starts), width), np.uint8)
-    late = starts > safe
-    answer[late] = tail[np.minimum(starts[late] - base, len(tail) - 1)]
-    if not late.all():
-        answer[~late] = np.lib.stride_tricks.sliding_window_view(source, width)[starts[~late]]
-    return answer
-
-
-def take(strings: Strings, rows: Array) -> Strings:
-    """The texts at `rows`, in that order."""
-    block, starts = np.frombuffer(strings.block, np.uint8), strings.offsets[rows]
-    return packed(
-        np.diff(strings.offsets)[rows],
-        lambda start, stop, width: cells(block, starts[start:stop], width),
-        lambda i: strings[int(rows[i])],
-    )
-
-
-def concatenate_strings(parts: list[Strings]) -> Strings:
-    """Join columns into one."""
-    if len(parts) == 1:
-        return parts[0]
-    lengths = [np.diff(part.offsets) for part in parts]
-    blocks = [part.block[part.offsets[0] : part.offsets[-1]] for part in parts]
-    return Strings(b"".join(blocks), _offsets(np.concatenate([np.zeros(0, np.int64), *lengths])))
+# columns of texts as blocks of bytes: no text becomes a Python object
 
 
 def of_whole_numbers(numbers: Array) -> Strings:
@@ -607,7 +530,7 @@ def of_whole_numbers(numbers: Array) -> Strings:
         count = count + negative
         blocks.append(signed[np.arange(width + 1) > (width - count)[:, None]].tobytes())
         counts.append(count)
-    return Strings(b"".join(blocks), _offsets(np.concatenate(counts)))
+    return Strings(b"".join(blocks), offsets_of(np.concatenate(counts)))
 
 
 def _digits(size: Array) -> Array:
@@ -675,13 +598,3 @@ def _first(codes: Array, size: int) -> Array:
     first = np.full(size, len(codes))
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # assigned from the back, so the first appearance stays
     return first
-
-
-def _offsets(lengths: Array) -> Offsets:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def _strings(block: Array, offsets: Offsets) -> Strings:
-    return Strings(block if len(block) else b"", offsets)

@@ -19,7 +19,7 @@ from cranfield.base.errors import BadLineError, DataError
 from cranfield.formats.csv_tables import DETECTED, HEAD, open_table
 from cranfield.formats.pool_files import begins_sheet, graded
 from cranfield.formats.runs_and_qrels import read_qrels
-from cranfield.formats.streams import reason
+from cranfield.formats.streams import write_errors
 
 if TYPE_CHECKING:
     import io
@@ -161,12 +161,9 @@ class LockedLog:
 def locked_log(path: str | os.PathLike[str]) -> Iterator[LockedLog]:
     """Lock a log to append to it; a last line torn by a crash is overwritten."""
     where = os.fspath(path)
-    try:
-        with open(where, "a+b", buffering=0) as file:
-            _lock(file)
-            yield LockedLog(file, *_end(file, where))
-    except OSError as error:
-        raise DataError(f"{where}: cannot be written: {reason(error)}") from error
+    with write_errors(where), open(where, "a+b", buffering=0) as file:
+        _lock(file)
+        yield LockedLog(file, *_end(file, where))
 
 
 def _write(file: io.FileIO, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Whether a location is a log of judgments, and of which kind: the one place that decides.
+"""Whether a location (a path or a URL) is a log of judgments, and of which kind. No other module decides this.
 
 The content of a file decides, whatever its name: a copy of work.db is a log under any name. Only a file that does not
 exist yet, or is empty, goes by its ending. Commands ask this about every qrels file, so this module imports little.

@@ -1,6 +1,6 @@
 """Tables with named columns (CSV, JSON, Parquet, frames, named tuples): which column has which role, and rows → columns.
 
-Of two candidates, the column of ids wins over the one that may contain text: PyTerrier's frames have
+If two columns fit a role, the column of ids wins over the one that may contain text: PyTerrier's frames have
 `qid` and `query`, `docno` and `docid`. Rows as Python objects are slow compared to kernels and frames, but the only
 way for text that has to be unquoted first.
 """
@@ -26,53 +26,23 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Buffer
 
 
-TOPIC = (
-    "query_id",
-    "qid",
-    "q_id",
-    "queryid",
-    "topic_id",
-    "topicid",
-    "topic",
-    "query",
-    "query_text",
-    "search_term",
-    "keyword",
-)
-DOCUMENT = (
-    *("docno", "doc_id", "docid", "document_id", "corpus_id", "passage_id", "pid", "doc", "document"),
-    *("sku", "product_id", "productid", "asin", "item_id", "itemid", "article_id", "page_id", "product", "item", "url"),
-)
-SCORE = ("score", "sim", "similarity", "_score", "retrieval_score", "similarity_score")
-RANK = ("rank", "position")
-GRADE = (
-    *(
-        "relevance",
-        "grade",
-        "label",
-        "rel",
-        "gain",
-        "judgment",
-        "judgement",
-        "relevance_grade",
-        "relevance_label",
-        "score",
-    ),
-    *("rating", "stars", "clicks"),  # these count as grades only if no other column does
-)
+ROLES: dict[str, tuple[str, ...]] = {  # the usual names of each column
+    role: tuple(names.split())
+    for role, names in {
+        "topic": "query_id qid q_id queryid topic_id topicid topic query query_text search_term keyword",
+        "document": "docno doc_id docid document_id corpus_id passage_id pid doc document sku product_id productid asin "
+        "item_id itemid article_id page_id product item url",
+        "grade": "relevance grade label rel gain judgment judgement relevance_grade relevance_label score "
+        "rating stars clicks",  # those after score count as grades only if no other column does
+        "score": "score sim similarity _score retrieval_score similarity_score",
+        "rank": "rank position",
+        "tag": "tag run_tag runtag run_id runid",
+        "iteration": "iteration iter subtopic subtopic_id intent group",
+    }.items()
+}
+TOPIC, DOCUMENT, GRADE, SCORE, RANK, TAG, ITERATION = ROLES.values()
 EVENTS = {"topic", "document", "grade", "time", "id"}  # the columns that every CSV of `judge export` has
 EVENTS_MIXED = {"kind", "source"}  # the columns that it has if its rows differ in kind
-TAG = ("tag", "run_tag", "runtag", "run_id", "runid")
-ITERATION = ("iteration", "iter", "subtopic", "subtopic_id", "intent", "group")
-ROLES = {
-    "topic": TOPIC,
-    "document": DOCUMENT,
-    "grade": GRADE,
-    "score": SCORE,
-    "rank": RANK,
-    "tag": TAG,
-    "iteration": ITERATION,
-}
 OF_TOPICS = ("query", "description", "narrative")  # further columns of a table of topics
 PLAINLY_GRADES, PERHAPS_GRADES = GRADE[: GRADE.index("score")], GRADE[GRADE.index("score") + 1 :]
 

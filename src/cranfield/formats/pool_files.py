@@ -146,15 +146,11 @@ def read_sheet(raw: bytes, where: str, dialect: Dialect = DETECTED) -> Iterator[
 
 
 def _mark(row: Mapping[str, str], where: str, line: int, numbers: NumberReader) -> SheetRow:
-    topic, document = (row.get(name, "").removeprefix("'") for name in ("topic", "document"))
-    for name, value in (("topic", topic), ("document", document)):
-        if not value:
+    ids = {name: row.get(name, "").removeprefix("'") for name in ("topic", "document", "assessor")}
+    for name in ("topic", "document"):
+        if not ids[name]:
             raise BadLineError(where, line, f"expected a {name}, found an empty cell")
-    return SheetRow(line, topic, document, _grade(row.get("grade", ""), where, line, numbers), _bare(row, "assessor"))
-
-
-def _bare(row: Mapping[str, str], name: str) -> str:
-    return row.get(name, "").removeprefix("'")
+    return SheetRow(line, grade=_grade(row.get("grade", ""), where, line, numbers), **ids)
 
 
 def _grade(cell: str, where: str, line: int, numbers: NumberReader) -> float | None:

@@ -1,7 +1,7 @@
 """Preferences between documents, read from trec_eval's `prefs` and `qrels_prefs` files; judgment groups from `qrels_jg`.
 
 A line gives a document a level within a judgment group (one judge, one information need) and a
-subgroup; of two documents in the same subgroup the one at the higher level is preferred. Levels are
+subgroup. If two documents share a subgroup, the one at the higher level is preferred. Levels are
 real numbers; only their order counts, and 0 means not relevant. There is no preference between two
 documents that never share a subgroup, unless a third document links them.
 """

@@ -1,4 +1,4 @@
-"""What a run cost: `RUN.stats.json` next to the run, written by `cranfield run` and read by comparisons.
+"""The costs of a run: `RUN.stats.json` next to the run, written by `cranfield run` and read by comparisons.
 
 The layout has a version; docs/run.md describes it. A field that was not measured is null or left out, never 0.
 """

@@ -72,7 +72,7 @@ WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Opened(NamedTuple):
-    """The content of a file, its name for messages, and the name of a run read from it."""
+    """The content of a file, the file's name for messages, and the name of a run that is read from it."""
 
     buffer: Buffer
     where: str
@@ -151,10 +151,8 @@ def data_lines(buffer: Buffer) -> Iterator[tuple[int, bytes]]:
 def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """The lines of a file of any size, one by one, unpacked and without byte order mark."""
     where = os.fspath(path)
-    try:
+    with read_errors(where):
         raw = open(where, "rb")  # noqa: SIM115
-    except OSError as error:
-        raise DataError(f"{where}: {reason(error)}") from error
     with raw:
         packing = packing_of(raw.peek(10)[:10])  # a pipe cannot be rewound
         with _unpacking(packing, where):
@@ -374,7 +372,9 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
             room -= len(part)
             if room < 0:
                 parts.clear()  # which whoever handles the error would keep
-                raise _too_much(where, limit)
+                size = f"{limit / 1e9:,.4g} GB" if limit >= 1e9 else f"{limit / 1e6:,.4g} MB"
+                allows = f"if that is right, {LIMIT_NAME} (such as 8G) allows more"
+                raise DataError(f"{where}: it unpacks to more than {size}; {allows}")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -436,12 +436,6 @@ def most_unpacked(packed: int = 0) -> int:
     if not (number.isascii() and number.isdigit() and len(number) < 19) or int(number) == 0:
         raise ConventionError(f"{LIMIT_NAME}: expected a number of bytes such as 2000000000 or 2G, found {setting!r}")
     return int(number) * unit
-
-
-def _too_much(where: str, limit: int) -> DataError:
-    size = f"{limit / 1e9:,.4g} GB" if limit >= 1e9 else f"{limit / 1e6:,.4g} MB"
-    allows = f"if that is right, {LIMIT_NAME} (such as 8G) allows more"
-    return DataError(f"{where}: it unpacks to more than {size}; {allows}")
 
 
 def refuse_larger(path: str, limit: int, where: str) -> None:
@@ -557,8 +551,17 @@ def all_or_none() -> Iterator[None]:
 
 
 @contextmanager
+def read_errors(path: str) -> Iterator[None]:
+    """Turn an error of the operating system while a file is read into a sentence that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{path}: {reason(error)}") from error
+
+
+@contextmanager
 def write_errors(path: str, refusal: type[CranfieldError] = DataError) -> Iterator[None]:
-    """Turn an error of the operating system into a sentence that names the path."""
+    """Turn an error of the operating system while a file is written into a sentence that names the path."""
     try:
         yield
     except OSError as error:
@@ -576,12 +579,9 @@ def _for_eyes(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def write_together(files: Mapping[str, bytes]) -> None:
     """Write several files: all of them, or none if one cannot be opened or filled."""
-    tell_writing()
-    with ExitStack() as stack:
+    with all_or_none():
         for path, data in files.items():
-            file = stack.enter_context(_output_file(path))
-            with _packed(file, path) as packed:
-                packed.write(data)
+            write_bytes(path, [data])
 
 
 @contextmanager
@@ -791,12 +791,9 @@ PRIVATE = 0o600
 def read_secret(path: str | os.PathLike[str]) -> bytes:
     """The content of a file that only its owner may read; DataError if others can."""
     where = os.fspath(path)
-    try:
-        with open(where, "rb") as file:
-            refuse_readable(where, os.fstat(file.fileno()))
-            return read_small(file, where)
-    except OSError as error:
-        raise DataError(f"{where}: {reason(error)}") from error
+    with read_errors(where), open(where, "rb") as file:
+        refuse_readable(where, os.fstat(file.fileno()))
+        return read_small(file, where)
 
 
 def refuse_readable(path: str | os.PathLike[str], about: os.stat_result | None = None) -> None:
@@ -807,10 +804,8 @@ def refuse_readable(path: str | os.PathLike[str], about: os.stat_result | None =
     if os.name != "posix":
         return
     where = os.fspath(path)
-    try:
+    with read_errors(where):
         about = about or os.stat(where)
-    except OSError as error:
-        raise DataError(f"{where}: {reason(error)}") from error
     handed = about.st_uid == 0 and os.geteuid() != 0
     if stat.S_IMODE(about.st_mode) & (0o037 if handed else 0o077):
         import shlex

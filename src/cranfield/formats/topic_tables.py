@@ -21,7 +21,7 @@ from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.kernels import Strings
 from cranfield.base.notifications import say, tell_used
 from cranfield.base.run import Run, TextSource
-from cranfield.base.text_layout import counted
+from cranfield.base.text_layout import counted, name_list
 from cranfield.formats.csv_tables import DETECTED, HEAD, Dialect, NumberReader, SeparatedValues, open_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class TopicTable:
     def names(self) -> str:
         """The names of the columns, as a list in words."""
         names = [*self.columns, *([LENGTH] if self.queries and LENGTH not in self.columns else [])]
-        return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names) or "no other column"
+        return name_list(names) or "no other column"
 
     def column(self, name: str, use: str = "split by") -> dict[str, str]:
         """The value of a column for each topic; `length` is the number of words of the query.
@@ -193,7 +193,7 @@ def _delimited_rows(file: Opened, dialect: Dialect, lenient: bool) -> list[dict[
 def ids_of_texts(
     names: Iterable[str], queries: Mapping[str, str], where: str, ignore_case: bool = False
 ) -> dict[str, str] | None:
-    """The topic whose query each name is; None if the names are not queries. `queries` is id → text.
+    """The topic that each query text belongs to; None if the names are not queries. `queries` is id → text.
 
     With `ignore_case`, a name that matches no query exactly may differ in case.
 

@@ -6,6 +6,7 @@ and most lines never need to become Python strings.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from cranfield.base.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 Buffer: TypeAlias = Any  # anything with the buffer protocol: bytes, memoryview, mmap
@@ -23,7 +24,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int32]
 Offsets: TypeAlias = npt.NDArray[np.int64]
 
-PIECE = 1 << 16  # strings copied at a time: the index of each byte takes eight bytes
+CHUNK = 1 << 16  # strings copied at a time
+WIDE = 1 << 24  # bytes of a matrix of strings, at the most
 
 
 def decode(raw: bytes) -> str:
@@ -44,8 +46,19 @@ def refuse_ids(run: Mapping[Any, Iterable[Any]]) -> None:
                 raise DataError(f"{where}: expected an id that is text, found {type(document).__name__}")
 
 
+def score_of(topic: str, document: str, raw: Any) -> float:
+    """A score as a float; DataError if it is not a number."""
+    try:
+        score = math.nan if isinstance(raw, (str, bytes)) else float(raw)
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if math.isnan(score):
+        raise DataError(f"topic {topic!r}, document {document!r}: expected a number as its score, found {raw!r:.60}")
+    return score
+
+
 def encode(text: str) -> bytes:
-    """Turn an id into bytes; lone surrogates that stand for no byte are kept as they are."""
+    """Turn an id into bytes; a lone surrogate that does not stand for a byte is encoded as it is."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -66,9 +79,7 @@ class Strings:
     def of(cls, values: Iterable[bytes]) -> Strings:
         """A column of these byte strings."""
         items = list(values)
-        offsets = np.zeros(len(items) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, items), np.int64, len(items)), out=offsets[1:])
-        return cls(b"".join(items), offsets)
+        return cls(b"".join(items), offsets_of(np.fromiter(map(len, items), np.int64, len(items))))
 
     @classmethod
     def of_text(cls, values: list[str]) -> Strings:
@@ -78,9 +89,7 @@ class Strings:
             column = cls.of(encode(value) for value in values)
             column._text = values
             return column
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(value) for value in values], out=offsets[1:])
-        return cls(text.encode(), offsets, values)
+        return cls(text.encode(), offsets_of([len(value) for value in values]), values)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -96,6 +105,8 @@ class Strings:
     @classmethod
     def concatenated(cls, columns: Sequence[Strings]) -> Strings:
         """The concatenation of several columns."""
+        if len(columns) == 1:
+            return columns[0]
         ends = np.cumsum([0, *(int(column.offsets[-1]) for column in columns)])
         offsets = [column.offsets[:-1] + end for column, end in zip(columns, ends, strict=False)]
         block = b"".join(column.block[: int(column.offsets[-1])] for column in columns)
@@ -103,16 +114,10 @@ class Strings:
 
     def take(self, rows: npt.NDArray[Any]) -> Strings:
         """The strings at `rows`, in that order, without a Python object for each."""
-        source, start = np.frombuffer(self.block, np.uint8), self.offsets[rows]
-        lengths = self.offsets[rows + 1] - start
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        block = np.empty(int(offsets[-1]), np.uint8)
-        for first in range(0, len(rows), PIECE):
-            piece, ends = slice(first, first + PIECE), offsets[first : first + PIECE + 1]
-            where = np.repeat(start[piece] - ends[:-1], lengths[piece]) + np.arange(ends[0], ends[-1])
-            block[ends[0] : ends[-1]] = source[where]
-        return Strings(block, offsets)
+        source, starts = np.frombuffer(self.block, np.uint8), self.offsets[rows]
+        return packed(
+            self.offsets[rows + 1] - starts, lambda start, stop, width: cells(source, starts[start:stop], width)
+        )
 
     def text(self) -> list[str]:
         """All strings, decoded once."""
@@ -124,6 +129,53 @@ class Strings:
             else:
                 self._text = [decode(item) for item in self]
         return self._text
+
+
+def offsets_of(lengths: npt.ArrayLike) -> Offsets:
+    """Where strings of these lengths start in their block, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def packed(lengths: npt.NDArray[Any], lay: Callable[[int, int, int], npt.NDArray[Any]]) -> Strings:
+    """A column of strings of these lengths. `lay(start, stop, width)` returns a matrix with one row per string.
+
+    The matrix is as wide as the longest of its strings; a mask cuts off what lies behind the others.
+    """
+    offsets = offsets_of(lengths)
+    block = np.empty(int(offsets[-1]), np.uint8)
+    start = 0
+    while start < len(lengths):
+        stop = min(start + CHUNK, len(lengths))
+        while stop > start + 1 and int(lengths[start:stop].max()) * (stop - start) > WIDE:
+            stop = (start + stop) // 2
+        part, target = lengths[start:stop], block[offsets[start] : offsets[stop]]
+        width = int(part.max())
+        laid = lay(start, stop, width)
+        target[:] = laid.reshape(-1) if laid.size == len(target) else laid[np.arange(width) < part[:, None]]
+        start = stop
+    return Strings(block if len(block) else b"", offsets)
+
+
+def cells(source: npt.NDArray[Any], starts: Offsets, width: int) -> npt.NDArray[Any]:
+    """The `width` bytes from each start; bytes beyond the end of the source are 0."""
+    if not width or not len(starts):
+        return np.zeros((len(starts), width), np.uint8)
+    safe = len(source) - width
+    if safe >= 0 and int(starts.max()) <= safe:
+        return _windows(source, width)[starts]
+    base = max(safe, 0)
+    tail = _windows(np.r_[source[base:], np.zeros(width, np.uint8)], width)
+    answer = np.empty((len(starts), width), np.uint8)
+    late = starts > safe
+    answer[late] = tail[np.minimum(starts[late] - base, len(tail) - 1)]
+    if not late.all():
+        answer[~late] = _windows(source, width)[starts[~late]]
+    return answer
+
+
+def _windows(source: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
+    """All stretches of `width` bytes, without a copy; NumPy's own function for this takes ten times as long."""
+    return np.ndarray((len(source) - width + 1, width), np.uint8, source, strides=(1, 1))
 
 
 class LineLayout(NamedTuple):
@@ -154,6 +206,12 @@ class Order(NamedTuple):
     duplicates: Literal["error", "first", "last", "best"] = "error"
     collapse: bytes = b""  # cut document ids here: doc#3 counts as doc, and its best passage decides
     drop_self: bool = False  # leave out a document whose id is the topic's
+
+
+def compared(scores: Floats, order: Order) -> Floats:
+    """The scores as the order compares them; beyond the range of 32-bit floats they are infinite, as in trec_eval 9."""
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32).astype(np.float64) if order.single else scores
 
 
 class LineFault(NamedTuple):

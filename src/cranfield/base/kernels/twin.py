@@ -13,8 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.errors import DataError
-from cranfield.base.kernels.table import FaultError, HitRows, LineFault, RowTable, Strings, decode, encode, refuse_ids
+from cranfield.base.kernels.table import (
+    FaultError,
+    HitRows,
+    LineFault,
+    RowTable,
+    Strings,
+    compared,
+    decode,
+    encode,
+    refuse_ids,
+    score_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -289,25 +299,7 @@ def _scores(topic: str, documents: Mapping[str, float]) -> Floats:
             scores = np.array([np.nan])
         if not np.isnan(scores).any():
             return scores
-    return np.array([_score(topic, document, score) for document, score in documents.items()], np.float64)
-
-
-def _score(topic: str, document: str, score: float) -> float:
-    try:
-        value = float(score)
-    except (TypeError, ValueError, OverflowError):
-        value = np.nan
-    if isinstance(score, (str, bytes)) or value != value:
-        raise DataError(f"topic {topic!r}, document {document!r}: expected a number as its score, found {score!r}")
-    return value
-
-
-def compared(scores: Floats, order: Order) -> Floats:
-    """The scores to compare: as they are, or rounded to 32 bits."""
-    if not order.single:
-        return scores
-    with np.errstate(over="ignore"):  # beyond a 32-bit float's range a score is infinite, as in trec_eval 9
-        return scores.astype(np.float32).astype(np.float64)
+    return np.array([score_of(topic, document, score) for document, score in documents.items()], np.float64)
 
 
 def rank(documents: list[bytes], scores: Floats, order: Order) -> tuple[list[int], Ints, Ints]:

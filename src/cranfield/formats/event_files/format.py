@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cranfield.base.errors import ConventionError, DataError, FormatError
 from cranfield.base.optional_packages import needed
 from cranfield.base.registry import Registered, Registry
-from cranfield.formats.streams import lines, plain_ending
+from cranfield.formats.streams import COMPRESSED, lines, plain_ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,12 +69,8 @@ class EventReading:
     @property
     def name(self) -> str:
         """The file name without folder and compression, so that a compressed file gives the same ids."""
-        base = os.path.basename(self.path)
-        return base[: -len(os.path.splitext(base)[1])] if plain_ending(base) != _ending(base) else base
-
-
-def _ending(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
+        stem, ending = os.path.splitext(os.path.basename(self.path))
+        return stem if ending.lower() in COMPRESSED else stem + ending
 
 
 def line_id(name: str, number: int, *more: str) -> str:

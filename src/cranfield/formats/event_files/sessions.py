@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.parameters import shortened, whole
+from cranfield.formats.csv_tables import rows_of
 from cranfield.formats.event_files.format import EventFormat, EventReading, line_id
 from cranfield.formats.streams import decoded, lines
 
@@ -71,21 +71,16 @@ def _columns(head: Sequence[str]) -> dict[str, int]:
 def _table(path: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows below the header with our column names, each with its line number."""
     texts = (decoded(line, "utf-8", path, number) for number, line in enumerate(lines(path), 1))
-    reader = csv.reader(texts, strict=True)
-    try:
-        head = next(reader, [])
-        columns = _columns(head)
-        lacking = [name for name in NEEDED if name not in columns]
-        if lacking:
-            raise DataError(f"{path}:1: expected a column {' or '.join(NAMES[lacking[0]])}, found {', '.join(head)}")
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) != len(head):
-                raise BadLineError(path, reader.line_num, f"expected {len(head)} columns, found {len(cells)}")
-            yield reader.line_num, {name: cells[place] for name, place in columns.items()}
-    except csv.Error as error:
-        raise BadLineError(path, reader.line_num, f"expected CSV ({error})") from None
+    rows = rows_of(texts, path, ",")
+    head = next((row.cells for row in rows), [])
+    columns = _columns(head)
+    lacking = [name for name in NEEDED if name not in columns]
+    if lacking:
+        raise DataError(f"{path}:1: expected a column {' or '.join(NAMES[lacking[0]])}, found {', '.join(head)}")
+    for _, line, cells in rows:
+        if len(cells) != len(head):
+            raise BadLineError(path, line, f"expected {len(head)} columns, found {len(cells)}")
+        yield line, {name: cells[place] for name, place in columns.items()}
 
 
 def _search(row: dict[str, str]) -> tuple[str, str, str]:

@@ -220,7 +220,7 @@ class Sheet(Format):
     """A sheet for assessors as written by `cranfield pool --format csv`.
 
     It is CSV with the columns `topic`, `document`, `grade` and `note`, and more for people. Rows without a grade are
-    left out. An apostrophe before an id keeps a spreadsheet from changing it and is removed.
+    left out. An apostrophe before an id keeps a spreadsheet from changing the id; it is removed on reading.
     """
 
     name = "sheet"

@@ -51,8 +51,8 @@ FIELD = re.compile(rb"\s*\{\s*\"")
 class JsonFormat(Format):
     """One object of objects, `{topic: {document: score or grade}}`, or a list of rows with named fields.
 
-    The content of an object does not say whether it is a run or qrels: the command decides. A repeated document is
-    reported and not overwritten.
+    An object may be a run or qrels, and its content does not say which: the command decides. A repeated document is an
+    error.
     """
 
     name = "json"
@@ -123,13 +123,8 @@ class JsonLinesFormat(Format):
         """An object; the fields of the first line decide what the file holds."""
         if head.raw.lstrip()[:1] != b"{":
             return None
-        import json
-
-        try:
-            kinds = kinds_of(json.loads(decode(head.raw.lstrip().split(b"\n", 1)[0])), self.fields)
-        except (ValueError, RecursionError):
-            kinds = BOTH  # the reader will report the error
-        return (Strength.NAMES if FIELD.match(head.raw) else Strength.POSSIBLE).of(*kinds or BOTH)
+        kinds = kinds_of(_first_row(head.raw) or (), self.fields) or BOTH  # the reader reports a broken first line
+        return (Strength.NAMES if FIELD.match(head.raw) else Strength.POSSIBLE).of(*kinds)
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> RowTable:
         """The rows without blank lines."""
@@ -201,13 +196,8 @@ def _table_with_duplicates(content: Mapping[str, Any], kind: Kind, where: str) -
 
 def _quick(raw: bytes, kind: Kind, where: str, fields: Fields = USUAL) -> RowTable | None:
     """The rows, if all lines have the fields of the first line in its order and none is unusual; else None."""
-    import json
-
     start = len(raw) - len(raw.lstrip())
-    try:
-        first = json.loads(decode(raw[start:].partition(b"\n")[0]), object_pairs_hook=_object)
-    except (ValueError, RecursionError):
-        return None
+    first = _first_row(raw)
     if type(first) is not dict or not first:
         return None
     return quick_table(raw, start, "", list(first), kind, f"{where}:{raw[:start].count(NEWLINE) + 1}", fields)
@@ -219,16 +209,18 @@ RESULTS = "results"  # the names of a topic's list of results in sentence-transf
 
 def _holds_results(raw: bytes) -> bool:
     """Whether the first line is a topic with a list of results."""
+    row = _first_row(raw) if RESULTS.encode() in raw.lstrip().partition(NEWLINE)[0] else None
+    return isinstance(row, dict) and isinstance(row.get(RESULTS), list)
+
+
+def _first_row(raw: bytes) -> Any:
+    """The value of the first line; None if it is not JSON."""
     import json
 
-    first = raw.lstrip().partition(NEWLINE)[0]
-    if RESULTS.encode() not in first:
-        return False
     try:
-        row = json.loads(decode(first))
+        return json.loads(decode(raw.lstrip().partition(NEWLINE)[0]), object_pairs_hook=_object)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(row, dict) and isinstance(row.get(RESULTS), list)
+        return None
 
 
 def _results(topics: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:

@@ -110,7 +110,7 @@ class QrelsPrefs(JudgmentGroups):
 
 
 class Prefs(LineFormat):
-    """trec_eval's `prefs`: of two documents in the same subgroup, the one at the higher level is preferred."""
+    """trec_eval's `prefs`: if two documents share a subgroup, the one at the higher level is preferred."""
 
     name = "prefs"
     about = "preferences, read only: topic group subgroup document level (trec_eval -R prefs)"

@@ -1,4 +1,4 @@
-"""Import a collection: read any known layout, write a folder, and record every decision on the way.
+"""Import a collection: read any known layout, write a folder, and record every decision.
 
 Each decision that the source leaves open is recorded in collection.toml under [conventions]: how topics are numbered,
 what a grade is worth. Documents stream from the source into the folder and are never all in memory; the check for
@@ -19,7 +19,7 @@ import numpy as np
 
 from cranfield.base.collection import Grade, Qrels, Topic
 from cranfield.base.errors import BadLineError, ConventionError, DataError, FormatError
-from cranfield.base.kernels import decode
+from cranfield.base.kernels import RowTable, decode
 from cranfield.base.registry import folded
 from cranfield.base.text_layout import counted
 from cranfield.formats.catalogue import CATALOGUE, recognised
@@ -312,12 +312,8 @@ def _divided(qrels: Qrels | None, path: str | None) -> tuple[Qrels | None, Qrels
             raise DataError(f"{path}: judgments by subtopic were found already, in the judgments")
         by_subtopic, qrels = qrels, None
     if qrels is None and by_subtopic is not None:
-        best: dict[str, dict[str, float]] = {}
-        rows = zip(by_subtopic.topic.tolist(), by_subtopic.documents, by_subtopic.grade.tolist(), strict=True)
-        for t, document, grade in rows:
-            grades = best.setdefault(by_subtopic.topics[t], {})
-            grades[decode(document)] = max(grade, grades.get(decode(document), grade))
-        qrels = Qrels(best)
+        rows = by_subtopic.table
+        qrels = Qrels(RowTable(rows.topics, rows.topic, rows.documents, rows.value), duplicates="best")
     return qrels, by_subtopic
 
 
