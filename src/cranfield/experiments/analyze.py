@@ -32,18 +32,10 @@ from cranfield.experiments.decision import (
 )
 from cranfield.experiments.event import instant
 from cranfield.experiments.health_checks import BROKEN, EARLY, NOTE, HealthCheck
-from cranfield.experiments.list_preferences import ListPreferences, preferences, read_lists
+from cranfield.experiments.list_preferences import ListPreferences, effect_cells, preferences, read_lists
 from cranfield.experiments.log import EventLog, EventSource
 from cranfield.experiments.metrics.metric import MEAN_OF_RATIOS
-from cranfield.experiments.unit_queries import (
-    FilterCount,
-    PlannedMetric,
-    UnitQueries,
-    day_windows,
-    days,
-    midnight,
-    naive,
-)
+from cranfield.experiments.unit_queries import FilterCount, PlannedMetric, UnitQueries, days, midnight, naive
 from cranfield.stats.correction import correct
 from cranfield.stats.sequential import FIXED, LookRule, information
 
@@ -67,12 +59,17 @@ MOST_SINCE = 14  # days since the first exposure that get an effect of their own
 class AnalysisTime(NamedTuple):
     """The analysed time of an experiment, and whether the plan's method allows a verdict at its end."""
 
+    now: datetime  # when the verdict is asked for
     start: datetime
     until: datetime  # later events are ignored
     ended: bool
     open: bool  # whether the method allows a verdict now
     shares: tuple[float, ...]  # information fraction at each look so far that had units
     cuts: tuple[datetime, ...] = ()  # times of the looks so far
+
+    def rule(self, plan: Plan) -> LookRule:
+        """The decision rule of the plan at this time."""
+        return rule_at(plan, self.shares, self.ended, len(self.cuts))
 
 
 class SliceFinding(NamedTuple):
@@ -167,16 +164,14 @@ class Analysis(Answer):
         yield from self._left_out(how)
 
     def _left_out(self, how: Layout) -> Iterator[Part]:
-        before, after = sum(self.units.values()), sum(self.kept.values())
-        lines = [
-            f"filter {each.name}: {counted(each.number, each.drop.removesuffix('s'))} left out" for each in self.filters
-        ]
+        lines = []
+        for name, drop, number in self.filters:
+            lines.append(f"filter {name}: {counted(number, drop.removesuffix('s'))} left out")
         if self.filters:
+            before, after = sum(self.units.values()), sum(self.kept.values())
             lines.append(f"units: {before:,} before filters, {after:,} after")
-        lines += [
-            f"{name}: {counted(n, 'unit')} pulled in to {limit:.6g}"
-            for name, (limit, n) in (self.winsorised or {}).items()
-        ]
+        for name, (limit, number) in (self.winsorised or {}).items():
+            lines.append(f"{name}: {counted(number, 'unit')} pulled in to {limit:.6g}")
         if self.after:
             lines.append(f"{counted(self.after, 'event')} after the horizon left out")
         if self.rare:
@@ -194,10 +189,10 @@ class Analysis(Answer):
             names = [name, *([each.variant] if several else [])]
             levels = [how.cell(each.control), how.cell(each.value)]
             ends = f"[{_percent(each.ratio.low)}, {_percent(each.ratio.high)}]"
-            relative = [_percent(each.ratio.value), ends if each.ratio.low == each.ratio.low else how.undefined]
+            relative = [_percent(each.ratio.value), ends if each.ratio.exists else how.undefined]
             p = Cell("-" if each.p != each.p else f"{each.p:.2g}", each.p)
             state = f"{each.state} ({each.role}, {100 * (1 - (2 if each.guards else 1) * self.alpha):g} %)"
-            rows.append([*names, *levels, *_effect_cells(each.difference, how), *relative, p, state])
+            rows.append([*names, *levels, *effect_cells(each.difference, how), *relative, p, state])
         spare, count = (len(head) - 4, len(head) - 3), 2 if several else 1
         return Table(head, rows, names=count, tail=True, title="effects by metric", spare=spare)
 
@@ -210,7 +205,7 @@ class Analysis(Answer):
         rows: list[list[Cell | str]] = []
         for each in slices:
             names = [f"{each.field} {each.value}", each.metric, each.variant, f"{sum(each.units):,}"]
-            rows.append([*names, *_effect_cells(each.difference, how), Cell(f"{each.corrected:.2g}", each.corrected)])
+            rows.append([*names, *effect_cells(each.difference, how), Cell(f"{each.corrected:.2g}", each.corrected)])
         if rows:
             head = ["slice", "metric", "variant", "units", "difference", "interval", "p, corrected"]
             caption = "slices, corrected by Benjamini and Hochberg; the verdict does not depend on them"
@@ -234,10 +229,6 @@ class Analysis(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         return [f"{each.name}: {each.words}" for each in self.checks if each.state == NOTE]
-
-
-def _effect_cells(effect: EffectInterval, how: Layout) -> list[Cell | str]:
-    return [how.cell(effect.value, signed=True), how.interval(effect.low, effect.high, signed=True)]
 
 
 def _percent(value: float) -> str:
@@ -271,12 +262,12 @@ def analyze(
 
     def analysed(source: EventSource, history: bool = False, expected: str | None = None) -> Analysis:
         with UnitQueries(source, plan, memory) as queries:
-            return _analyze(queries, (now, at or now), np.random.default_rng(seed), keys, history, expected)
+            return _analyze(queries, now, at or now, np.random.default_rng(seed), keys, history, expected)
 
     analysis = analysed(log, history, expected)
-    on_time = (
-        log.as_of(datetime.fromisoformat(analysis.until)) if analysis.ended and isinstance(log, EventLog) else None
-    )
+    if not (analysis.ended and isinstance(log, EventLog)):
+        return analysis
+    on_time = log.as_of(datetime.fromisoformat(analysis.until))
     if on_time is not None:
         before = analysed(on_time)
         late = analysis.events - before.events
@@ -287,27 +278,28 @@ def analyze(
 
 def _analyze(
     queries: UnitQueries,
-    times: tuple[datetime, datetime],
+    now: datetime,
+    at: datetime,
     rng: Generator,
     keys: Keys | None,
     history: bool,
     expected: str | None,
 ) -> Analysis:
-    """The analysis at the second of two times; the first is the current time."""
-    (now, then), plan = times, queries.plan
+    """The analysis at some time; `now` is the current time."""
+    plan = queries.plan
     first = queries.first_exposure()
     if first is None:
         check = HealthCheck("exposures", BROKEN, f"no exposure of {plan.name!r} is in the log")
         nobody = dict.fromkeys(plan.variants, 0)
-        return _base(plan, [check], AnalysisTime(now, now, False, False, ()), nobody, nobody)
-    moment = _moment(queries, first, then)
+        return _base(plan, [check], AnalysisTime(at, now, now, False, False, ()), nobody, nobody)
+    moment = _moment(queries, first, at)
     queries.enter(moment.start, moment.until)
     events = queries.events()
     checks = [*_hash_check(plan, expected), *_early_units_check(queries, moment)]
     checks += health_checks.leave_out(queries, now)
     once = plan.method == "fixed" and moment.ended
     checks.append(health_checks.sample_ratio(queries, once, moment.ended))
-    checks += health_checks.event_checks(queries, moment.ended)
+    checks += [health_checks.clicks(queries), health_checks.impressions(queries, moment.ended)]
     units = queries.counts("all")
     base = _base(plan, checks, moment, units, queries.counts(), events=events)
     if base.verdict == "broken":
@@ -319,48 +311,42 @@ def _analyze(
             return base
     base = replace(base, after=queries.events_after() if moment.ended else 0)
     if any(each.state == EARLY for each in checks):
-        return _too_early(queries, base, moment, then)
+        return _too_early(queries, base, moment)
     if plan.interleave is not None:
-        return _analyze_interleaved(queries, base, moment, then, keys, rng)
+        return _analyze_interleaved(queries, base, moment, keys, rng)
     if not moment.open:
-        return replace(base, reason=_so_far(queries, moment, then))
-    return _decide(queries, base, moment, then, rng, history)
+        return replace(base, reason=_so_far(queries, moment))
+    return _decide(queries, base, moment, rng, history)
 
 
-def _too_early(
-    queries: UnitQueries, base: Analysis, moment: AnalysisTime, now: datetime, lacking: str = ""
-) -> Analysis:
+def _too_early(queries: UnitQueries, base: Analysis, moment: AnalysisTime, lacking: str = "") -> Analysis:
     """The verdict `continue`, with the checks that need more data; `lacking` says why this look cannot decide."""
     early = [each.words for each in base.checks if each.state == EARLY]
-    words = [*([lacking] if lacking else []), *early, _so_far(queries, moment, now)]
+    words = filter(None, [lacking, *early, _so_far(queries, moment)])
     return replace(base, verdict="continue", reason="; ".join(words))
 
 
-def _decide(
-    queries: UnitQueries, base: Analysis, moment: AnalysisTime, now: datetime, rng: Generator, history: bool
-) -> Analysis:
-    plan = queries.plan
-    rule = rule_at(plan, moment.shares, moment.ended, len(moment.cuts))
+def _decide(queries: UnitQueries, base: Analysis, moment: AnalysisTime, rng: Generator, history: bool) -> Analysis:
+    """The analysis with the verdict of the metrics, their effects in slices and, with `history`, over time."""
+    plan, rule = queries.plan, moment.rule(queries.plan)
     queries.tabulate()
     base = replace(base, winsorised=queries.winsorise())
     numbers = [(each, queries.numbers_to_decide(each)) for each in queries.metrics]
-    outcome = judge(plan, numbers, rule, moment.ended, rng)
-    base = replace(base, checks=(*base.checks, *outcome.checks))
-    base = replace(base, verdict=outcome.verdict, variants=outcome.variants, findings=tuple(outcome.findings))
-    if outcome.verdict == "broken":
-        return replace(base, reason=_broken_words(outcome.checks))
-    if any(each.state == EARLY for each in outcome.checks):
+    checks, findings, variants, verdict = judge(plan, numbers, rule, moment.ended, rng)
+    base = replace(base, checks=(*base.checks, *checks), verdict=verdict, variants=variants, findings=tuple(findings))
+    if verdict == "broken":
+        return replace(base, reason=_broken_words(checks))
+    if any(each.state == EARLY for each in checks):
         tests = len(plan.primary) * (len(plan.variants) - 1)
-        return _too_early(queries, base, moment, now, cannot_decide(rule, plan.alpha / (2 * tests)))
+        return _too_early(queries, base, moment, cannot_decide(rule, plan.alpha / (2 * tests)))
     slices, rare = _slices(queries, rule, rng)
-    findings, decided = outcome.findings, replace(base, slices=slices, rare=rare)
+    decided = replace(base, slices=slices, rare=rare)
     differing = ", ".join(dict.fromkeys(each.metric for each in findings if each.state in ("good", "bad")))
     if plan.aa and differing:
         reason = f"all variants are the same, yet {differing} differs; find the mistake before you experiment"
         decided = replace(decided, verdict="broken", reason=reason)
     else:
-        lacking = undecided_reason(findings, plan, rule)
-        decided = replace(decided, reason=_reason(queries, decided, moment, now, lacking))
+        decided = replace(decided, reason=_reason(queries, decided, moment, undecided_reason(findings, plan, rule)))
     if not history:
         return decided
     return replace(decided, history=_history(queries, moment, rng), since=_effect_by_day(queries, moment, rng))
@@ -385,18 +371,16 @@ def judge(
     try:
         findings = _findings(plan, statistics, rule, rng)
     except _NotComparable as error:
-        state, words = (BROKEN, str(error)) if ended else (EARLY, f"too early: {error}")
         verdict = "broken" if ended else "continue"
-        checks = [HealthCheck("metrics", state, words), *covered]
+        checks = [health_checks.broken_at_end("metrics", str(error), ended), *covered]
         return MetricDecision(checks, [], dict.fromkeys(others, verdict), verdict)
     heavy = {metric.name: health_checks.leverage(metric, own, ended) for metric, own in statistics}
-    decided_by_one = {name for name, own in heavy.items() if any(each.state != health_checks.OK for each in own)}
-    findings = [
-        replace(each, state="unclear", same=False) if each.metric in decided_by_one else each for each in findings
-    ]
+    for i, each in enumerate(findings):
+        if any(check.state != health_checks.OK for check in heavy[each.metric]):  # one unit can decide
+            findings[i] = replace(each, state="unclear", same=False)
     checks = [*(check for own in heavy.values() for check in own), *covered]
     states = {each.state for each in checks}
-    if BROKEN in states or EARLY in states:
+    if {BROKEN, EARLY} & states:
         verdict = "broken" if BROKEN in states else "continue"
         return MetricDecision(checks, findings, dict.fromkeys(others, verdict), verdict)
     verdicts = {name: verdict_of([each for each in findings if each.variant == name], ended) for name in others}
@@ -449,15 +433,15 @@ def _moment(queries: UnitQueries, first: datetime, now: datetime) -> AnalysisTim
         passed = [(cut - start).total_seconds() for cut in cuts]
         empty = entered.count(0)  # looks before the first unit
         shares = information(entered[empty:], passed[empty:])
-        return AnalysisTime(start, cuts[-1] if cuts else until, ended, bool(shares), shares, cuts)
+        return AnalysisTime(now, start, cuts[-1] if cuts else until, ended, bool(shares), shares, cuts)
     if plan.method == "sequence":
         tuned = plan.tuned or plan.units
         if tuned is None:
             raise DataError(f'{plan.path or plan.name}: method = "sequence" needs tuned, or units in its [horizon]')
         queries.let_in(start, until)
         share = sum(queries.counts("all").values()) / tuned
-        return AnalysisTime(start, until, ended, share > 0, (share,))
-    return AnalysisTime(start, until, ended, ended, (1.0,))
+        return AnalysisTime(now, start, until, ended, share > 0, (share,))
+    return AnalysisTime(now, start, until, ended, ended, (1.0,))
 
 
 def _hash_check(plan: Plan, expected: str | None) -> list[HealthCheck]:
@@ -467,10 +451,8 @@ def _hash_check(plan: Plan, expected: str | None) -> list[HealthCheck]:
         raise ConventionError(f"expected 8 digits or more of a plan's hash, found {expected!r}")
     if plan.hash.startswith(expected.lower()):
         return [HealthCheck("hash", health_checks.OK, "the plan is the one that was expected")]
-    words = (
-        f"the plan changed during the experiment: its hash is {plan.hash[:12]}, expected {expected[:12]}; "
-        "begin a new experiment"
-    )
+    hashes = f"its hash is {plan.hash[:12]}, expected {expected[:12]}"
+    words = f"the plan changed during the experiment: {hashes}; begin a new experiment"
     return [HealthCheck("hash", BROKEN, words)]
 
 
@@ -499,18 +481,18 @@ def _broken_words(checks: Iterable[HealthCheck]) -> str:
 # the reason for a verdict
 
 
-def _reason(queries: UnitQueries, analysis: Analysis, moment: AnalysisTime, now: datetime, lacking: str) -> str:
+def _reason(queries: UnitQueries, analysis: Analysis, moment: AnalysisTime, lacking: str) -> str:
     """The reason for the verdict: the evidence on each variant, first those whose verdict is the overall one.
 
     `lacking` says why this look has no interval, and comes first if nothing is decided.
     """
-    own = {name: [each for each in analysis.findings if each.variant == name] for name in analysis.variants}
     is_open = analysis.verdict in ("not shown", "continue")
     parts = [lacking] if lacking and is_open else []
-    parts += [_so_far(queries, moment, now)] if analysis.verdict == "continue" else []
+    parts += [_so_far(queries, moment)] if analysis.verdict == "continue" else []
     groups: dict[tuple[bool, str, str], list[str]] = {}
     for name, verdict in analysis.variants.items():
-        key = (verdict != analysis.verdict, verdict, _variant_reason(own[name], verdict))
+        own = [each for each in analysis.findings if each.variant == name]
+        key = (verdict != analysis.verdict, verdict, _variant_reason(own, verdict))
         groups.setdefault(key, []).append(name)
     for (other, verdict, words), names in sorted(groups.items(), key=lambda each: each[0][0]):
         if is_open and not other and len(analysis.variants) == 1:
@@ -535,12 +517,9 @@ def _variant_reason(own: list[MetricFinding], verdict: str) -> str:
         worse = sorted((each for each in own if each.state in how), key=lambda each: each.state)
         return _first_few(f"{each.metric} is {how[each.state]}, {_effect_words(each)}" for each in worse)
     if verdict == "same":
-        within = (
-            f"{each.metric} {_effect_words(each)} within ±{_effect_size(each, each.margin or 0)}"
-            for each in own
-            if not each.guards
-        )
-        return ", ".join(within)
+        primaries = (each for each in own if not each.guards)
+        sizes = ((each, _effect_size(each, each.margin or 0)) for each in primaries)
+        return ", ".join(f"{each.metric} {_effect_words(each)} within ±{size}" for each, size in sizes)
     when = " at the horizon" if verdict == "not shown" else " so far"
     if good:
         unclear = ", ".join(each.metric for each in rails if each.state == "unclear")
@@ -560,11 +539,11 @@ def _detectable_effect(analysis: Analysis) -> str:
     return f"{could}{plan}"
 
 
-def _so_far(queries: UnitQueries, moment: AnalysisTime, now: datetime) -> str:
+def _so_far(queries: UnitQueries, moment: AnalysisTime) -> str:
     """The progress of an experiment: days and units so far, and an estimate of what remains."""
     plan = queries.plan
-    units = queries.exposed_before(now)
-    passed = max((now - moment.start).total_seconds() / 86_400, 1e-9)
+    units = queries.exposed_before(moment.now)
+    passed = max((moment.now - moment.start).total_seconds() / 86_400, 1e-9)
     if plan.days is not None:
         left = max(plan.days - passed, 0.0)
         more = units * left / passed
@@ -613,9 +592,10 @@ def _slices(queries: UnitQueries, rule: LookRule, rng: Generator) -> tuple[tuple
         for metric in (each for each in queries.metrics if not each.guards):
             own = metric
             if name == "query":
-                if not _of_searches_only(metric):
+                below = metric.definition.denominator
+                if below is None or not (metric.definition.numerator.of_searches and below.of_searches):
                     continue
-                own = replace(metric, choice=replace(metric.choice, estimate=_without_covariate(metric)))
+                own = _without_covariate(metric)
                 queries.tabulate([own], by="query")
                 values, rare = queries.slices_of(i, name, plan.rare)
             for value, where in values:
@@ -630,14 +610,10 @@ def _slices(queries: UnitQueries, rule: LookRule, rng: Generator) -> tuple[tuple
     return tuple(each._replace(corrected=p) for each, p in zip(findings, corrected, strict=True)), hidden
 
 
-def _without_covariate(metric: PlannedMetric) -> str:
-    """The estimate for a part of the time or of the searches: without covariate and without resampling."""
-    return MEAN_OF_RATIOS if metric.choice.estimate == MEAN_OF_RATIOS else "plain"
-
-
-def _of_searches_only(metric: PlannedMetric) -> bool:
-    below = metric.definition.denominator
-    return below is not None and metric.definition.numerator.of_searches and below.of_searches
+def _without_covariate(metric: PlannedMetric) -> PlannedMetric:
+    """The metric for a part of the time or of the searches: its estimate has no covariate and does not resample."""
+    estimate = MEAN_OF_RATIOS if metric.choice.estimate == MEAN_OF_RATIOS else "plain"
+    return replace(metric, choice=replace(metric.choice, estimate=estimate))
 
 
 def _effects(
@@ -671,7 +647,7 @@ def _history(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -> tupl
         queries.tabulate(until=cut)
         queries.winsorise()
         day = (cut - moment.start).total_seconds() / 86_400
-        points += _points(queries, queries.metrics, (cut.isoformat()[:16], day), rule, rng, "true")
+        points += _points(queries, queries.metrics, cut.isoformat()[:16], day, rule, rng)
     return tuple(points)
 
 
@@ -679,35 +655,37 @@ def _effect_by_day(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -
     """The effect on each day since the first exposure, over the units that have had that day; for exploration only."""
     lasted = int((moment.until - moment.start).total_seconds() / 86_400)
     points: list[EffectPoint] = []
-    for n, window in enumerate(day_windows(min(lasted, MOST_SINCE))):
+    for n in range(min(lasted, MOST_SINCE)):
         metrics = [
-            replace(each, window=window, choice=replace(each.choice, estimate=_without_covariate(each)))
+            replace(_without_covariate(each), window=(float(n), n + 1.0))
             for each in queries.metrics
             if (each.choice.window is None or n < each.choice.window) and not each.needs_values
         ]
         if metrics:
             queries.tabulate(metrics)
             had = f"first <= TIMESTAMP '{naive(moment.until - days(n + 1))}'"
-            points += _points(queries, metrics, (f"day {n + 1}", n + 1.0), FIXED, rng, had)
+            points += _points(queries, metrics, f"day {n + 1}", n + 1.0, FIXED, rng, had)
     return tuple(points)
 
 
 def _points(
     queries: UnitQueries,
     metrics: Iterable[PlannedMetric],
-    at: tuple[str, float],
+    at: str,
+    day: float,
     rule: LookRule,
     rng: Generator,
-    where: str,
+    where: str = "true",
 ) -> Iterator[EffectPoint]:
+    """The effect of each variant on each metric at a time, among some units, if its interval exists."""
     for each in metrics:
         for variant, units, _, interval in _effects(queries, each, where, rule, rng):
             if interval.exists:
-                yield EffectPoint(each.name, variant, *at, sum(units), interval)
+                yield EffectPoint(each.name, variant, at, day, sum(units), interval)
 
 
 def _analyze_interleaved(
-    queries: UnitQueries, base: Analysis, moment: AnalysisTime, now: datetime, keys: Keys | None, rng: Generator
+    queries: UnitQueries, base: Analysis, moment: AnalysisTime, keys: Keys | None, rng: Generator
 ) -> Analysis:
     """The verdict on an interleaving experiment."""
     plan = queries.plan
@@ -717,19 +695,19 @@ def _analyze_interleaved(
     if broken := _broken_words(reading.checks):
         return replace(base, verdict="broken", reason=broken)
     if not moment.open:
-        return replace(base, reason=_so_far(queries, moment, now))
-    rule = rule_at(plan, moment.shares, moment.ended, len(moment.cuts))
+        return replace(base, reason=_so_far(queries, moment))
+    rule = moment.rule(plan)
     listed = preferences(reading, plan, rule, rng)
     if listed.broken:
-        state, words = (BROKEN, listed.broken) if moment.ended else (EARLY, f"too early: {listed.broken}")
-        base = replace(base, checks=(*base.checks, HealthCheck("credit", state, words)))
-        return replace(base, verdict="broken", reason=words) if moment.ended else _too_early(queries, base, moment, now)
+        check = health_checks.broken_at_end("credit", listed.broken, moment.ended)
+        base = replace(base, checks=(*base.checks, check), verdict="broken", reason=check.words)
+        return base if moment.ended else _too_early(queries, base, moment)
     verdicts = {each.system: each.verdict(moment.ended) for each in listed.pairs}
     verdict = overall_verdict(list(verdicts.values()), moment.ended)
     lacking = ""
     if verdict in ("not shown", "continue"):
         lacking = cannot_decide(rule, plan.alpha / (2 * max(len(listed.pairs), 1))) or listed.undecided()
-    going = _so_far(queries, moment, now) if verdict == "continue" else ""
+    going = _so_far(queries, moment) if verdict == "continue" else ""
     evidence = "" if lacking and verdict == "not shown" else listed.reason(verdict, moment.ended)
     reason = "; ".join(filter(None, (lacking, going, evidence, listed.blind())))
     return replace(base, verdict=verdict, reason=reason, variants=verdicts, preferences=listed)

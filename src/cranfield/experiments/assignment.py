@@ -108,9 +108,8 @@ def refuse_contradiction(plans: Sequence[Plan], event: UserEvent) -> None:
         return
     own = next((one for one in assign(plans, event.unit) if one.experiment == event.experiment), None)
     if own is None or own.variant != event.variant:
-        place = (
-            f"is not in {event.experiment!r}" if own is None else f"is in variant {own.variant!r} of {own.experiment!r}"
-        )
+        variant = "" if own is None else f"in variant {own.variant!r} of "
+        place = f"is {variant or 'not in '}{event.experiment!r}"
         raise DataError(f"unit {event.unit!r:.60} {place}, and the event says variant {event.variant!r:.60}")
 
 
@@ -141,13 +140,8 @@ class Assignments(Rows[UnitAssignment]):
         return [["unit", "experiment", "variant", "override"], *self._texts("")]
 
     def plain(self, how: Layout) -> list[dict[str, Any]]:
-        return [
-            {
-                "unit": unit,
-                **({"experiment": None, "variant": None, "override": False} if one is None else one._asdict()),
-            }
-            for unit, one in self.rows
-        ]
+        nothing = {"experiment": None, "variant": None, "override": False}
+        return [{"unit": unit, **(nothing if one is None else one._asdict())} for unit, one in self.rows]
 
 
 def assignments(plans: Sequence[Plan], units: Iterable[str]) -> Assignments:

@@ -138,8 +138,8 @@ class Preference(Answer):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         pairs = [{"system": a, "against": b, "difference": by} for (a, b), by in self.pairs.items()]
-        answer: dict[str, Any] = plain({"winner": self.winner, "credits": self.credits, "pairs": pairs}, how.digits)
-        return answer
+        facts = {"winner": self.winner, "credits": self.credits, "pairs": pairs}
+        return {key: plain(value, how.digits) for key, value in facts.items()}
 
 
 def _slack(credit: float) -> float:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.base.errors import DataError
-from cranfield.stats.arms import ArmEffect, ArmLevel, MetricColumn, difference, doubt, level, log_ratio, simultaneous
+from cranfield.stats.arms import ArmEffect, MetricColumn, difference, doubt, level, log_ratio, simultaneous
 from cranfield.stats.interval_limits import EffectInterval
 from cranfield.stats.proportions import ProportionDifference, proportion
 from cranfield.stats.sequential import FIXED, Fixed, GroupSequentialRule, LookRule, Sequence
-from cranfield.stats.unit_effects import DistinctRows, bootstrap, quantile, superiority
+from cranfield.stats.unit_effects import bootstrap, quantile, superiority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -106,12 +106,8 @@ def compare_variant(
         why = ""
     if why:
         return VariantEffect(*levels, None, None, why)
-    return VariantEffect(*levels, effect, _ratio(one, other))
-
-
-def _ratio(one: ArmLevel, other: ArmLevel) -> ArmEffect | None:
     ratio = log_ratio(one, other)
-    return ratio if np.isfinite(ratio.centre) and np.isfinite(ratio.error) else None
+    return VariantEffect(*levels, effect, ratio if np.isfinite([ratio.centre, ratio.error]).all() else None)
 
 
 def _column(metric: PlannedMetric, above: str, below: str) -> MetricColumn:
@@ -140,9 +136,9 @@ def _by_units(
         return VariantEffect(math.nan, math.nan, None, None, why)
     a, b = numbers.values[control], numbers.values[variant]
     if metric.definition.kind == "quantile":
-        levels = tuple(_quantile(each, metric.definition.q) for each in (a, b))
-        absolute: ArmEffect | None = quantile(a, b, metric.definition.q, rng)
-        return _spread(levels, absolute, _existing(quantile, a, b, metric.definition.q, rng, relative=True))
+        q = metric.definition.q
+        levels = tuple(np.quantile(np.repeat(each.values, each.counts.astype(int)), q) for each in (a, b))
+        return _spread(levels, quantile(a, b, q, rng), _existing(quantile, a, b, q, rng, relative=True))
     means = tuple(_statistic(each.counts[None] @ each.rows / each.n)[0] for each in (a, b))
     if metric.choice.estimate == "mann-whitney":
         if a.rows.shape[1] > 1:
@@ -174,10 +170,6 @@ def _spread(levels: tuple[Any, ...], absolute: ArmEffect | None, relative: ArmEf
 def _statistic(mean: Any) -> Any:
     with np.errstate(divide="ignore", invalid="ignore"):
         return mean[:, 0] if mean.shape[1] == 1 else mean[:, 0] / mean[:, 1]
-
-
-def _quantile(sample: DistinctRows, q: float) -> float:
-    return float(np.quantile(np.repeat(sample.values, sample.counts.astype(int)), q))
 
 
 # the plan's one method
@@ -217,9 +209,8 @@ def undecided_reason(findings: Several[MetricFinding], plan: Plan, rule: LookRul
     lacking = [each.metric for each in primaries if not each.deciding.exists]
     if not lacking:
         return ""
-    return cannot_decide(rule, plan.alpha / (2 * len(primaries))) or (
-        f"{', '.join(dict.fromkeys(lacking))}: too few units for a finite interval"
-    )
+    too_few = f"{', '.join(dict.fromkeys(lacking))}: too few units for a finite interval"
+    return cannot_decide(rule, plan.alpha / (2 * len(primaries))) or too_few
 
 
 def cannot_decide(rule: LookRule, tail: float) -> str:
@@ -244,15 +235,11 @@ def _corrected(effects: list[Any], alpha: float, rule: LookRule, p: bool) -> lis
     """Simultaneous intervals and corrected p-values (Holm)."""
     there = [effect for effect in effects if effect is not None]
     if len(there) == 1:
-        low, high = (float(end) for end in there[0].limits((alpha / 2, alpha / 2), rule))
-        limits = iter([(low, high, float(there[0].p(rule)) if p else math.nan)])
+        intervals = iter([(interval_of(there[0], alpha / 2, rule), float(there[0].p(rule)) if p else math.nan)])
     else:
-        limits = iter([(each.low, each.high, each.p) for each in simultaneous(there, alpha, rule)])
-    answer = []
-    for effect in effects:
-        low, high, chance = (math.nan, math.nan, math.nan) if effect is None else next(limits)
-        answer.append((EffectInterval(math.nan if effect is None else float(effect.value), low, high), chance))
-    return answer
+        limits = zip(there, simultaneous(there, alpha, rule), strict=True)
+        intervals = ((EffectInterval(float(effect.value), own.low, own.high), own.p) for effect, own in limits)
+    return [(EffectInterval(math.nan), math.nan) if effect is None else next(intervals) for effect in effects]
 
 
 def _primary(plan: Plan, one: Comparison, intervals: Any, rule: LookRule, tests: int) -> MetricFinding:
@@ -274,11 +261,12 @@ def _guardrail(plan: Plan, one: Comparison, rule: LookRule, p: bool) -> MetricFi
     margin = metric.choice.margin
     assert margin is not None
     if metric.direction == "up":
-        state = "within" if own.above(-margin) else "beyond" if own.below(-margin) else "unclear"
+        within, beyond = own.above(-margin), own.below(-margin)
         chance = effect.p(rule, "greater", -margin) if p and (not metric.choice.relative or margin < 1) else math.nan
     else:
-        state = "within" if own.below(margin) else "beyond" if own.above(margin) else "unclear"
+        within, beyond = own.below(margin), own.above(margin)
         chance = effect.p(rule, "less", margin) if p else math.nan
+    state = "within" if within else "beyond" if beyond else "unclear"
     could = _detectable(effect, plan.alpha, rule)
     return _finding(one, own, beside, could, p=float(chance), state=state, same=own.inside(margin))
 

@@ -9,6 +9,7 @@ is detected and every guardrail holds. Estimates are taken as normal: plan with 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,21 +26,9 @@ from cranfield.stats.correction import correction
 from cranfield.stats.sequential import LookSchedule, schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cranfield.stats.moments import Moments
-
-__all__ = [
-    "ByMethod",
-    "ExperimentDesign",
-    "Guardrail",
-    "Spread",
-    "design",
-    "mean",
-    "preference",
-    "proportion",
-    "spread_of",
-]
 
 METHODS = ("fixed", "looks", "sequence")
 KINDS = ("mean", "ratio", "proportion", "preference")
@@ -166,13 +155,9 @@ class ExperimentDesign(Answer):
             return text + f"no number of units ({first.reason})"
         text += f"{first.needed:,} units"
         if self.kind != "preference":
-            text += f" ({self._arms(first.needed)})"
+            one, other = (f"{math.ceil(first.needed * share):,}" for share in self.shares)
+            text += f" ({one} in each arm)" if one == other else f" ({one} and {other} in the arms)"
         return text + (f", {first.days:,} days" if first.days is not None else "")
-
-    def _arms(self, needed: int) -> str:
-        """The units in each arm, in words."""
-        one, other = (f"{math.ceil(needed * share):,}" for share in self.shares)
-        return f"{one} in each arm" if one == other else f"{one} and {other} in the arms"
 
     def _what(self) -> str:
         if self.kind == "preference":
@@ -189,14 +174,16 @@ class ExperimentDesign(Answer):
             rails = "one guardrail" if len(self.guardrails) == 1 else f"{len(self.guardrails)} guardrails each"
             facts += f"; the power is that of all together, {rails} at {self.alpha:g}"
         yield Lines([self.sentence(), facts])
-        yield Table(*self._table(how))
+        head = ["method", "units needed", "expected", *(["days"] if self.per_day is not None else [])]
+        if self.n is not None:
+            head += [f"power with {self.n:,}", f"smallest effect with {self.n:,}"]
+        yield Table(head, [self._row(each, how) for each in self.methods])
         if self.guardrails:
             head = ["guardrail", "margin", "sd", *(f"power, {each.method}" for each in self.methods)]
-            rows = [
-                [rail.name, f"{rail.margin:.4g}", f"{rail.spread.sd:.4g}"]
-                + [_share(each.guardrails[i]) for each in self.methods]
-                for i, rail in enumerate(self.guardrails)
-            ]
+            rows = []
+            for i, rail in enumerate(self.guardrails):
+                chances = (_share(each.guardrails[i]) for each in self.methods)
+                rows.append([rail.name, f"{rail.margin:.4g}", f"{rail.spread.sd:.4g}", *chances])
             yield Table(head, rows, caption="guardrails, with the needed units")
         curve = []
         for i, size in enumerate(self.sizes):
@@ -205,25 +192,16 @@ class ExperimentDesign(Answer):
         head = ["units", *(each.method for each in self.methods), ""]
         yield Table(head, curve, caption="power by number of units", tail=True)
 
-    def _table(self, how: Layout) -> tuple[list[str], list[list[str]]]:
-        head = ["method", "units needed", "expected"]
-        rows = [[each.method, _units(each.needed), _units(each.expected)] for each in self.methods]
-        if self.per_day is not None:
-            head.append("days")
-            rows = [[*row, _units(each.days)] for row, each in zip(rows, self.methods, strict=True)]
-        if self.n is not None:
-            head += [f"power with {self.n:,}", f"smallest effect with {self.n:,}"]
-            rows = [
-                [*row, _share(each.power), how.number(each.detectable)]
-                for row, each in zip(rows, self.methods, strict=True)
-            ]
-        return head, rows
+    def _row(self, each: ByMethod, how: Layout) -> list[str]:
+        days = [_units(each.days)] if self.per_day is not None else []
+        available = [_share(each.power), how.number(each.detectable)] if self.n is not None else []
+        return [each.method, _units(each.needed), _units(each.expected), *days, *available]
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = {key: value for key, value in vars(self).items() if key not in ("methods", "guardrails")}
         rails = [{"name": rail.name, "margin": rail.margin, **vars(rail.spread)} for rail in self.guardrails]
-        answer: dict[str, Any] = plain({**facts, "guardrails": rails, "methods": self.methods}, how.digits)
-        return answer
+        facts |= {"guardrails": rails, "methods": self.methods}
+        return {key: plain(value, how.digits) for key, value in facts.items()}
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
         """The power curves: one row per method and number of units."""
@@ -235,10 +213,9 @@ class ExperimentDesign(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         notes = [f"{each.method}: {each.reason}" for each in self.methods if each.reason]
         notes += [f"{each.method}: {_undecided(each.undecided_looks)}" for each in self.methods if each.undecided_looks]
-        if len(self.guardrails) and not self.correlation:
-            notes.append(
-                "the estimates of primary and guardrails are taken as independent; give their correlation if you know it"
-            )
+        if self.guardrails and not self.correlation:
+            independent = "the estimates of primary and guardrails are taken as independent"
+            notes.append(f"{independent}; give their correlation if you know it")
         if any(each.needed is not None and each.needed < 200 for each in self.methods):
             notes.append("fewer than 200 units: power is approximate, as estimates are not yet normal")
         return notes
@@ -281,12 +258,12 @@ def design(
         raise ConventionError(f"correlation must be 0 or more and below 1, got {correlation:g}")
     target = _effect(primary, effect, relative)
     tail = correction("holm").level_of_one(alpha, primaries) / 2
-    problem = _Problem(primary, target, rails, alpha, tail, _two_shares(shares), correlation)
+    problem = _Problem(primary, target, rails, power, alpha, tail, _two_shares(shares), correlation)
     schedules = [(name, _method(name)) for name in _names(methods)]
-    needed = [_needed(problem, each, power) for _, each in schedules]
+    needed = [problem.needed(each) for _, each in schedules]
     grid = _sizes(sizes, [number for number in needed if number is not None], n)
     rows = [
-        _by_method(problem, name, each, number, power, n, per_day, grid)
+        _by_method(problem, name, each, number, n, per_day, grid)
         for (name, each), number in zip(schedules, needed, strict=True)
     ]
     spread = (primary.kind, primary.level, primary.sd, primary.sd_after)
@@ -300,6 +277,7 @@ class _Problem(NamedTuple):
     primary: Spread
     effect: float
     guardrails: tuple[Guardrail, ...]
+    target: float  # the power to reach
     alpha: float
     tail: float
     shares: tuple[float, float]
@@ -318,6 +296,18 @@ class _Problem(NamedTuple):
     def power(self, method: LookSchedule, n: float) -> float:
         """The probability that the primary is detected and all guardrails hold."""
         return together([float(self.of_primary(method, n).sum()), *self.of_guardrails(method, n)], self.correlation)
+
+    def needed(self, method: LookSchedule) -> int | None:
+        """The smallest number of units with the target power, by doubling and bisection; None if it is too large."""
+        low, high = 1, 2
+        while self.power(method, high) < self.target:
+            low, high = high, 2 * high
+            if high > MOST:
+                return None
+        while high - low > max(1, high >> 40):
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.power(method, middle) >= self.target else (middle, high)
+        return high
 
 
 def together(chances: Sequence[float], correlation: float = 0.0) -> float:
@@ -340,29 +330,11 @@ def _detection_chances(method: LookSchedule, drift: float, tail: float, alpha: f
     return tuple(method.detection_chances(min(drift, 40.0), tail, alpha).tolist())
 
 
-def _needed(problem: _Problem, method: LookSchedule, power: float) -> int | None:
-    """The smallest number of units with the target power."""
-    return _smallest(lambda n: problem.power(method, n) >= power)
-
-
-def _smallest(enough: Callable[[int], bool]) -> int | None:
-    low, high = 1, 2
-    while not enough(high):
-        low, high = high, 2 * high
-        if high > MOST:
-            return None
-    while high - low > max(1, high >> 40):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
 def _by_method(
     problem: _Problem,
     name: str,
     method: LookSchedule,
     needed: int | None,
-    power: float,
     n: int | None,
     per_day: float | None,
     grid: tuple[int, ...],
@@ -374,7 +346,7 @@ def _by_method(
         rails = problem.of_guardrails(method, needed)
     days = None if needed is None or per_day is None else math.ceil(needed / per_day)
     now = math.nan if n is None else problem.power(method, n)
-    least = math.nan if n is None else _detectable(problem, method, n, power)
+    least = math.nan if n is None else _detectable(problem, method, n)
     curve = tuple(problem.power(method, size) for size in grid)
     reason = "" if needed is not None else f"more than {MOST:,} units would not suffice"
     if n is not None and math.isnan(least):
@@ -385,13 +357,13 @@ def _by_method(
     return ByMethod(name, needed, days, expected, now, least, rails, curve, undecided_looks, reason)
 
 
-def _detectable(problem: _Problem, method: LookSchedule, n: int, power: float) -> float:
+def _detectable(problem: _Problem, method: LookSchedule, n: int) -> float:
     """The smallest detectable effect, by bisection; NaN if the guardrails alone miss the power, or no effect is enough."""
     sign, level = math.copysign(1.0, problem.effect), problem.primary.level
     room = {"proportion": 1 - level if sign > 0 else level, "preference": 1.0}.get(problem.primary.kind, math.inf)
 
     def enough(size: float) -> bool:
-        return problem._replace(effect=sign * size).power(method, n) >= power
+        return problem._replace(effect=sign * size).power(method, n) >= problem.target
 
     high = min(problem.primary.error(n, problem.shares, 0.0), room)
     while not enough(high):
@@ -426,8 +398,6 @@ def _effect(primary: Spread, effect: float | None, relative: float | None) -> fl
 
 def _names(methods: str | Iterable[str]) -> list[str]:
     """The names of methods: a list, or one text separated by blanks, with parameters in brackets."""
-    import re
-
     names = re.findall(r"[^\s,(]+(?:\([^)]*\))?", methods) if isinstance(methods, str) else list(methods)
     if not names:
         raise ConventionError(f"methods: expected some of {', '.join(METHODS)}, found none")

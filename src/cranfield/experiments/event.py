@@ -98,9 +98,8 @@ class UserEvent:
         """The event as one line of JSON; DataError if it is too long."""
         text = json.dumps(self.row(), ensure_ascii=False)
         if len(text) > MOST_BYTES // 4 and (size := len(text.encode())) > MOST_BYTES:
-            raise DataError(
-                f"expected an event of {MOST_BYTES:,} bytes at the most, found {size:,} ({self.event_id!r})"
-            )
+            expected = f"expected an event of {MOST_BYTES:,} bytes at the most"
+            raise DataError(f"{expected}, found {size:,} ({self.event_id!r})")
         return text
 
     @classmethod
@@ -199,14 +198,10 @@ def _attributes(attributes: Any) -> dict[str, str] | None:
     for name, value in sorted(attributes.items()):
         try:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
-        except (ValueError, TypeError):
-            raise DataError(
-                f"expected text, numbers or lists as attributes, found {shortened(value)} as {name}"
-            ) from None
-        except RecursionError:
-            raise DataError(
-                f"expected text, numbers or lists as attributes, found one nested too deeply as {shortened(name)}"
-            ) from None
+        except (ValueError, TypeError, RecursionError) as error:
+            deep = isinstance(error, RecursionError)
+            problem = f"one nested too deeply as {shortened(name)}" if deep else f"{shortened(value)} as {name}"
+            raise DataError(f"expected text, numbers or lists as attributes, found {problem}") from None
         if UNFIT.search(name) or UNFIT.search(text):
             raise DataError(f"expected Unicode text without NUL as attributes, found {shortened(ascii(text))}")
         texts[name] = text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.base.errors import DataError
+from cranfield.base.text_layout import counted
 from cranfield.experiments.assignment import PLAN
 from cranfield.experiments.event import AHEAD, instant
 from cranfield.experiments.metrics.metric import MEAN_OF_RATIOS
@@ -40,9 +41,9 @@ class HealthCheck(NamedTuple):
     words: str
 
 
-def event_checks(queries: UnitQueries, ended: bool) -> list[HealthCheck]:
-    """Checks of the events: clicks on searches without impression, units exposed without impression."""
-    return [_clicks(queries), _impressions(queries, ended)]
+def broken_at_end(name: str, words: str, ended: bool) -> HealthCheck:
+    """A check that is broken at the end of the experiment; before it is too early to tell, as more units may come."""
+    return HealthCheck(name, BROKEN, words) if ended else HealthCheck(name, EARLY, f"too early: {words}")
 
 
 # units that are left out
@@ -78,34 +79,32 @@ def leave_out(queries: UnitQueries, now: datetime) -> list[HealthCheck]:
     (units,) = queries.one("SELECT count(*) FROM cranfield_entered")
     cases = [(fault, *_bad_units(queries, fault)) for fault in _faults(queries, now)]
     number = sum(sum(by_variant.values()) for _, by_variant, _ in cases)
-    return [_fault_check(queries, each, before, number > tolerated(units), units) for each in cases]
+    return [_fault_check(each, before, number > tolerated(units), units) for each in cases]
 
 
 def _bad_units(queries: UnitQueries, fault: UnitFault) -> tuple[dict[str, int], str]:
     """The number of units per variant with a fault, and an example; units left out before are not counted again."""
     bad = f"SELECT number, min(example) AS example FROM ({fault.query}) GROUP BY number"
-    rows = queries.rows(
-        f"SELECT variant, count(*), min(example) FROM cranfield_entered JOIN ({bad}) USING (number) GROUP BY variant"
-    )
+    units = f"cranfield_entered JOIN ({bad}) USING (number)"
+    rows = queries.rows(f"SELECT variant, count(*), min(example) FROM {units} GROUP BY variant")
     if rows:
         queries.leave_out(f"SELECT number FROM ({fault.query})")
     return {variant: n for variant, n, _ in rows}, min((str(example) for *_, example in rows), default="")
 
 
-def _fault_check(queries: UnitQueries, case: Any, before: dict[str, int], too_many: bool, units: int) -> HealthCheck:
+def _fault_check(case: Any, before: dict[str, int], too_many: bool, units: int) -> HealthCheck:
     fault, by_variant, example = case
     number = sum(by_variant.values())
     if not number:
         return HealthCheck(fault.name, OK, fault.healthy)
-    arms = [(by_variant.get(name, 0), n) for name, n in before.items()]
-    compared = ", ".join(f"{name} {lost:,} of {n:,}" for name, (lost, n) in zip(before, arms, strict=True))
-    words = f"{number:,} {'unit' if number == 1 else 'units'} {fault.words}, such as {example}"
+    lost = [by_variant.get(name, 0) for name in before]
+    compared = ", ".join(f"{name} {by_variant.get(name, 0):,} of {n:,}" for name, n in before.items())
+    words = f"{counted(number, 'unit')} {fault.words}, such as {example}"
     if too_many:
         most = f"at most {tolerated(units):,} of {units:,} units can be left out"
         return HealthCheck(fault.name, BROKEN, f"{fault.cause}{words}; {most}")
-    shares = [n / max(sum(before.values()), 1) for _, n in arms]
-    lost = [each for each, _ in arms]
-    if sum(lost) and min(shares) > 0 and len(arms) > 1 and exact_p(lost, shares) < RATIO_LEVEL:
+    shares = [n / max(sum(before.values()), 1) for n in before.values()]
+    if sum(lost) and min(shares) > 0 and len(lost) > 1 and exact_p(lost, shares) < RATIO_LEVEL:
         return HealthCheck(fault.name, BROKEN, f"{words} ({compared}): more in one variant than chance allows")
     return HealthCheck(fault.name, NOTE, f"{words}; left out ({compared})")
 
@@ -174,20 +173,20 @@ def _repeats(queries: UnitQueries) -> UnitFault:
     total, distinct = queries.one("SELECT count(*), count(DISTINCT id) FROM cranfield_seen")
     if total != distinct:  # by the hashes of the ids, which can collide
         (distinct,) = queries.one("SELECT count(DISTINCT event_id) FROM cranfield_theirs")
-    query = (
-        "SELECT number, concat(event_id, ' of ', time, ' UTC') AS example FROM cranfield_theirs "
-        "WHERE event_id IN (SELECT event_id FROM cranfield_theirs GROUP BY 1 HAVING count(*) > 1)"
-    )
-    words = "had events with the id of another event"
-    return UnitFault(
-        "repeats", words, NOBODY if total == distinct else query, healthy=f"{total:,} events, each id once"
-    )
+    query = NOBODY
+    if total != distinct:
+        again = "SELECT event_id FROM cranfield_theirs GROUP BY 1 HAVING count(*) > 1"
+        example = "concat(event_id, ' of ', time, ' UTC') AS example"
+        query = f"SELECT number, {example} FROM cranfield_theirs WHERE event_id IN ({again})"
+    healthy = f"{total:,} events, each id once"
+    return UnitFault("repeats", "had events with the id of another event", query, healthy=healthy)
 
 
 # events, leverage, coverage, sample ratio
 
 
-def _clicks(queries: UnitQueries) -> HealthCheck:
+def clicks(queries: UnitQueries) -> HealthCheck:
+    """A note with the number of clicks on searches without an impression, and of clicks without a position."""
     (placeless,) = queries.one("SELECT count(*) FROM cranfield_seen WHERE kind = 'click' AND position IS NULL")
     (unshown,) = queries.one(
         "SELECT count(*) FROM (SELECT search FROM cranfield_seen WHERE kind = 'click') "
@@ -213,11 +212,8 @@ def leverage(metric: PlannedMetric, numbers: VariantStatistics, ended: bool) -> 
         return [HealthCheck("leverage", OK, words)]
     decides = f"above {100 * HEAVY:g} %, one unit can decide the verdict"
     advice = f'plan [winsorise] for this metric, or estimate = "{MEAN_OF_RATIOS}" or "bootstrap"'
-    if ended:
-        return [HealthCheck("leverage", BROKEN, f"{words}; {decides}: {advice}")]
-    return [
-        HealthCheck("leverage", EARLY, f"too early: {words}; {decides}; if more units do not settle this, {advice}")
-    ]
+    remedy = f": {advice}" if ended else f"; if more units do not settle this, {advice}"
+    return [broken_at_end("leverage", f"{words}; {decides}{remedy}", ended)]
 
 
 def coverage(metric: PlannedMetric, numbers: VariantStatistics) -> list[HealthCheck]:
@@ -232,32 +228,28 @@ def coverage(metric: PlannedMetric, numbers: VariantStatistics) -> list[HealthCh
     return [HealthCheck("units covered", NOTE, words)]
 
 
-def _impressions(queries: UnitQueries, ended: bool) -> HealthCheck:
+def impressions(queries: UnitQueries, ended: bool) -> HealthCheck:
     """Units exposed without a later impression; broken if the share differs between arms, or if no unit has one."""
     names = list(queries.plan.variants)
     rows = queries.rows(
         "SELECT variant, count(*), count(s.number) FROM cranfield_entered n LEFT JOIN (SELECT DISTINCT number "
         "FROM cranfield_seen WHERE kind = 'impression' AND since >= 0) s ON s.number = n.number GROUP BY variant"
     )
-    counts = {variant: (units, with_page) for variant, units, with_page in rows}
-    units = np.array([counts.get(name, (0, 0))[0] for name in names], np.float64)
-    with_page = np.array([counts.get(name, (0, 0))[1] for name in names], np.float64)
+    counts = {variant: own for variant, *own in rows}
+    units, with_page = np.array([counts.get(name, (0, 0)) for name in names], np.float64).T
     without = int((units - with_page).sum())
     if not without:
         return HealthCheck("impressions", OK, "every exposed unit saw a result page")
     if not with_page.sum():
-        needed = any(each.definition.numerator.of_searches for each in queries.metrics)
         words = "no exposed unit has an impression"
-        if needed and not ended:
-            return HealthCheck("impressions", EARLY, f"too early: {words}")
-        return HealthCheck("impressions", BROKEN if needed else NOTE, words)
-    by_arm = ", ".join(
-        f"{name} {int(lost):,} of {int(all_):,}"
-        for name, lost, all_ in zip(names, units - with_page, units, strict=True)
-    )
+        if any(each.definition.numerator.of_searches for each in queries.metrics):
+            return broken_at_end("impressions", words, ended)
+        return HealthCheck("impressions", NOTE, words)
+    lost = units - with_page
+    by_arm = ", ".join(f"{name} {lost[i]:,.0f} of {units[i]:,.0f}" for i, name in enumerate(names))
     words = f"{without:,} units were exposed without a later impression ({by_arm})"
     present = units > 0
-    if present.sum() > 1 and with_page.sum() > 0 and _uneven(units[present] - with_page[present], units[present]):
+    if present.sum() > 1 and _uneven(lost[present], units[present]):
         return HealthCheck("impressions", BROKEN, f"{words}: more in one arm than chance allows")
     return HealthCheck("impressions", NOTE, words)
 
@@ -267,10 +259,10 @@ def _uneven(lost: np.ndarray, units: np.ndarray) -> bool:
     from scipy.special import chdtrc  # type: ignore[import-untyped, unused-ignore]
 
     share = lost.sum() / units.sum()
-    spread = units * share * (1 - share)
-    return bool(
-        share < 1 and chdtrc(len(units) - 1, float((np.square(lost - units * share) / spread).sum())) < RATIO_LEVEL
-    )
+    if share >= 1:
+        return False
+    statistic = np.square(lost - units * share) / (units * share * (1 - share))
+    return bool(chdtrc(len(units) - 1, float(statistic.sum())) < RATIO_LEVEL)
 
 
 def sample_ratio(queries: UnitQueries, once: bool, ended: bool, table: str = "all") -> HealthCheck:
@@ -281,24 +273,20 @@ def sample_ratio(queries: UnitQueries, once: bool, ended: bool, table: str = "al
     shares_words = ", ".join(f"{variant} {n:,}" for variant, n in counts.items())
     empty = [variant for variant, n in counts.items() if not n]
     if not sum(counts.values()):
-        return HealthCheck(
-            name, BROKEN, f"no unit has entered {plan.name!r}: no exposure of it is in the log, or all were left out"
-        )
+        words = f"no unit has entered {plan.name!r}: no exposure of it is in the log, or all were left out"
+        return HealthCheck(name, BROKEN, words)
     if empty:
         words = f"variant {empty[0]!r} has no units ({shares_words})"
         chance = exact_p(list(counts.values()), list(plan.variants.values()))
-        if ended or chance < RATIO_LEVEL:
-            return HealthCheck(name, BROKEN, words)
-        return HealthCheck(name, EARLY, f"too early: {words}")
+        return broken_at_end(name, words, ended or chance < RATIO_LEVEL)
     if len(plan.variants) < 2:
         return HealthCheck(name, OK, shares_words)
     shares = list(plan.variants.values())
     p = float(chi_square_p(list(counts.values()), shares)) if once else _at_any_time(queries, counts, shares, table)
     how = "looked at once" if once else "at any time"
     shares_words = f"{shares_words}; planned {', '.join(f'{share:.4g}' for share in shares)}; p {p:.2g}, {how}"
-    if p < RATIO_LEVEL:
-        return HealthCheck(name, BROKEN, f"sample ratio mismatch: {shares_words}")
-    return HealthCheck(name, OK, shares_words)
+    mismatch = HealthCheck(name, BROKEN, f"sample ratio mismatch: {shares_words}")
+    return mismatch if p < RATIO_LEVEL else HealthCheck(name, OK, shares_words)
 
 
 def _at_any_time(queries: UnitQueries, counts: dict[str, int], shares: Sequence[float], table: str) -> float:

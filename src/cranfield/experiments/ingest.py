@@ -113,11 +113,9 @@ def ingest(
     log.append_lines(lines)
     log.seal()
     packed = log.pack()
-    formats = tuple(event_format(path, format).name for path in paths)
-    events_new = (packed.new, packed.repeats)
-    return IngestResult(
-        tuple(paths), formats, len(lines), *events_new, skipped, dict(kinds.most_common()), packed.days, notes
-    )
+    files = (tuple(paths), tuple(event_format(path, format).name for path in paths))
+    counts = (len(lines), packed.new, packed.repeats)
+    return IngestResult(*files, *counts, skipped, dict(kinds.most_common()), packed.days, notes)
 
 
 def _refuse_reused(

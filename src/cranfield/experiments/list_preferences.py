@@ -21,6 +21,7 @@ import numpy as np
 
 from cranfield.base.errors import TokenError
 from cranfield.base.results import Cell, Layout, Table
+from cranfield.base.text_layout import counted
 from cranfield.experiments.click_credit import Preference, preference_from, worth_of
 from cranfield.experiments.decision import interval_of, round_up
 from cranfield.experiments.health_checks import BROKEN, NOTE, OK, HealthCheck
@@ -34,6 +35,8 @@ from cranfield.stats.unit_effects import DistinctRows, bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.random import Generator
 
     from cranfield.experiments.plan import Plan
     from cranfield.experiments.unit_queries import UnitQueries
@@ -80,11 +83,6 @@ class ClickCounts(NamedTuple):
     def left_out(self) -> int:
         """Clicks that are not on the list while its token is valid."""
         return self.outside + self.empty + self.late
-
-    @property
-    def run_out_share(self) -> float:
-        """The share of clicks on lists that earn no credit because a ranking had run out."""
-        return self.run_out / max(self.clicks - self.left_out, 1)
 
 
 class ListReading(NamedTuple):
@@ -202,10 +200,8 @@ def _systems_from_lists(plan: Plan, pages: Iterable[_Page]) -> tuple[tuple[str, 
     others = sum(n for order, n in orders.items() if order != systems and set(order) == set(systems))
     remedy = f"write systems = {list(systems)} into [interleave], the control first"
     if others > MOST_UNUSABLE * (most + others):
-        words = (
-            f"the plan names no control, and {others:,} of {most + others:,} lists name their systems in another order"
-        )
-        return systems, [HealthCheck("systems", BROKEN, f"{words}; in a new plan, {remedy}")]
+        words = f"and {others:,} of {most + others:,} lists name their systems in another order"
+        return systems, [HealthCheck("systems", BROKEN, f"the plan names no control, {words}; in a new plan, {remedy}")]
     words = f"the plan names no control: it is {systems[0]!r}, which lists name first"
     return systems, [HealthCheck("systems", NOTE, f"{words}; in the next plan, {remedy}")]
 
@@ -218,6 +214,7 @@ def _after(time: datetime, expires: int | None) -> bool:
 
 
 def _clicks(queries: UnitQueries, by: str) -> Mapping[tuple[str, str], list[_Click]]:
+    """The events that earn credit, by unit and search, in order of time."""
     clicks: dict[tuple[str, str], list[_Click]] = defaultdict(list)
     for unit, search, *rest in queries.rows(
         "SELECT n.unit, search, document, position, value, time FROM cranfield_seen "
@@ -241,9 +238,8 @@ def _search_preferences(
         for rank, value in values:
             for place, one in worth_of({rank: value}, by, len(evidence.marks)).items():
                 worth[place] = max(one, worth.get(place, 0.0))
-        if values:
-            gone = method.run_out(evidence, len(systems))
-            counts["run_out"] += sum(rank - 1 in gone for rank, _ in values)
+        gone = method.run_out(evidence, len(systems)) if values else ()
+        counts["run_out"] += sum(rank - 1 in gone for rank, _ in values)
         searches.append((page.unit, preference_from(page.contents, worth)))
     return searches, ClickCounts(**counts)
 
@@ -278,12 +274,11 @@ def _place(click: _Click, documents: list[str] | None) -> int | None:
 
 
 def _token_check(tokens: TokenCounts, why: str) -> HealthCheck:
-    reasons = {name: getattr(tokens, name) for name in REMEDIES if getattr(tokens, name)}
+    reasons = {name: n for name, n in tokens._asdict().items() if n and name in REMEDIES}
     if not reasons:
         return HealthCheck("tokens", OK, f"{tokens.lists:,} lists, all with a valid token")
-    words = ", ".join(
-        f"{n:,} {name}{f' (the first names {why})' if name == 'foreign' else ''}" for name, n in reasons.items()
-    )
+    first = {"foreign": f" (the first names {why})"}
+    words = ", ".join(f"{n:,} {name}{first.get(name, '')}" for name, n in reasons.items())
     sentence = f"{_share(tokens.left_out, tokens.lists, 'lists')} have a token that cannot be used: {words}"
     remedy = "; ".join(f"{name}: {REMEDIES[name]}" for name in reasons)
     return _left_out("tokens", tokens.left_out > MOST_UNUSABLE * tokens.lists, sentence, remedy)
@@ -369,6 +364,11 @@ class SystemPreference(NamedTuple):
         return f"{could}; a new plan with about {units:,} units would detect {what}"
 
 
+def effect_cells(effect: EffectInterval, how: Layout) -> list[Cell | str]:
+    """An effect and its interval as two cells of a table."""
+    return [how.cell(effect.value, signed=True), how.interval(effect.low, effect.high, signed=True)]
+
+
 @dataclass(frozen=True)
 class ListPreferences:
     """The preferences of units, for each system against the control, with the counts of lists and clicks."""
@@ -380,7 +380,7 @@ class ListPreferences:
 
     def blind(self) -> str:
         """A caution if many clicks earn no credit because a ranking had run out; else empty."""
-        share = self.clicks.run_out_share
+        share = self.clicks.run_out / max(self.clicks.clicks - self.clicks.left_out, 1)
         if share <= MOST_RUN_OUT:
             return ""
         sentence = f"{100 * share:.0f} % of clicks earn no credit because a ranking had run out"
@@ -411,23 +411,15 @@ class ListPreferences:
             return
         numbers = ["Δ by unit", "interval", "p", "sign test", "Δ by search", "interval"]
         head = ["system", "wins", "losses", "ties", *numbers]
-        rows: list[list[Cell | str]] = [
-            [
-                f"{each.system} against {each.control}",
-                *(f"{n:,}" for n in (each.wins, each.losses, each.ties)),
-                how.cell(each.delta.value, signed=True),
-                how.interval(each.delta.low, each.delta.high, signed=True),
-                Cell(f"{each.p:.2g}", each.p),
-                Cell(f"{each.sign:.2g}", each.sign),
-                how.cell(each.by_search.value, signed=True),
-                how.interval(each.by_search.low, each.by_search.high, signed=True),
-            ]
-            for each in self.pairs
-        ]
+        rows: list[list[Cell | str]] = []
+        for each in self.pairs:
+            names = [f"{each.system} against {each.control}", *(f"{n:,}" for n in (each.wins, each.losses, each.ties))]
+            chances = [Cell(f"{p:.2g}", p) for p in (each.p, each.sign)]
+            rows.append([*names, *effect_cells(each.delta, how), *chances, *effect_cells(each.by_search, how)])
         yield Table(head, rows, title="which system units prefer", spare=(8, 9, 7))
 
 
-def preferences(reading: ListReading, plan: Plan, rule: LookRule, rng: np.random.Generator) -> ListPreferences:
+def preferences(reading: ListReading, plan: Plan, rule: LookRule, rng: Generator) -> ListPreferences:
     """The preferences of units, by the credit of every search with a usable list."""
     tokens, clicks = reading.tokens, reading.clicks
     if not tokens.lists:
@@ -435,11 +427,10 @@ def preferences(reading: ListReading, plan: Plan, rule: LookRule, rng: np.random
         return ListPreferences((), tokens, clicks, words)
     control, *others = reading.systems
     outcomes = _outcomes(reading)
-    alpha, margin = plan.alpha / len(others), (plan.interleave or {}).get("margin")
     pairs = []
     for system in others:
         own = [values[system] for values in outcomes.values() if system in values]
-        pair = _pair(system, control, own, rule, alpha, margin, rng)
+        pair = _pair(system, control, own, plan, plan.alpha / len(others), rule, rng)
         if isinstance(pair, str):
             return ListPreferences((), tokens, clicks, pair)
         pairs.append(pair)
@@ -458,18 +449,13 @@ def _outcomes(reading: ListReading) -> dict[str, dict[str, list[float]]]:
 
 
 def _pair(
-    system: str,
-    control: str,
-    units: list[list[float]],
-    rule: LookRule,
-    alpha: float,
-    margin: float | None,
-    rng: np.random.Generator,
+    system: str, control: str, units: list[list[float]], plan: Plan, alpha: float, rule: LookRule, rng: Generator
 ) -> SystemPreference | str:
+    """A system against the control, from the signs of each unit's searches; if they have no spread, a sentence."""
     signs = np.sign([sum(each) for each in units])
     wins, losses = int((signs > 0).sum()), int((signs < 0).sum())
     if len(signs) < 2 or np.ptp(signs) == 0:
-        about = f"{system} against {control}, {len(signs):,} {'unit' if len(signs) == 1 else 'units'}"
+        about = f"{system} against {control}, {counted(len(signs), 'unit')}"
         if not wins + losses:
             return f"{about}: none prefers either"
         return f"{about}: all prefer the same, so there is no spread to measure against"
@@ -484,5 +470,5 @@ def _pair(
     chances = (float(effect.p(rule)), sign_p(wins, losses))
     error = float(effect.error)
     detectable = error * (rule.critical(alpha / 2) + FIXED.critical(0.2)) if math.isfinite(error) else math.nan
-    last = (margin, (inner.low, inner.high), detectable)
-    return SystemPreference(system, control, *counts, *intervals, *chances, even, anytime, *last)
+    margin, ends = (plan.interleave or {}).get("margin"), (inner.low, inner.high)
+    return SystemPreference(system, control, *counts, *intervals, *chances, even, anytime, margin, ends, detectable)

@@ -17,8 +17,8 @@ import hashlib
 import json
 import os
 import re
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from copy import copy
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
@@ -119,6 +119,8 @@ class EventSource(Protocol):
 class EventLog:
     """A folder of events. Several processes may append and read; compactions wait for each other."""
 
+    by: datetime | None = None  # if set, events in files begun later are not read
+
     def __init__(self, folder: str | os.PathLike[str], create: bool = False) -> None:
         self.folder = os.fspath(folder)
         if not self.folder:
@@ -195,7 +197,7 @@ class EventLog:
         """Write the manifest if there is none yet, or if a change was interrupted."""
         manifest = read_manifest(self.folder)
         if manifest is None:
-            paths = manifest_paths(self.folder, (file for files in self.parts().values() for file in files))
+            paths = manifest_paths(self.folder, self.files())
             write_manifest(self.folder, Manifest({path: self._checker.content(path) for path in paths}))
         elif manifest.changing:
             write_manifest(self.folder, self._checker.settled(manifest))
@@ -246,7 +248,7 @@ class EventLog:
             if not changes:
                 return
             manifest = read_manifest(self.folder) or Manifest()
-            write_manifest(self.folder, manifest.about_to(changes))
+            write_manifest(self.folder, Manifest(manifest.files, changes))
             for name in changes:
                 path = os.path.join(self.folder, name)
                 if path in staged:
@@ -277,7 +279,7 @@ class EventLog:
         entries = {(each["event_id"], each["day"]): None for each in self.reused()}
         entries |= {(each.event_id, each.day): None for each in reused}
         lines = [json.dumps({"event_id": event_id, "day": day}, ensure_ascii=False) + "\n" for event_id, day in entries]
-        replace_file(path, lambda file: file.write("".join(lines).encode()))
+        replace_file(path, "".join(lines).encode())
 
     # reading
 
@@ -323,30 +325,33 @@ class EventLog:
         with open(path, encoding="utf-8") as file:
             return [json.loads(line) for line in file]
 
-    def waiting(self, by: datetime | None = None) -> list[bytes]:
-        """The lines of all segments, also of open ones; with `by` only of segments begun until then."""
+    def waiting(self) -> list[bytes]:
+        """The lines of all segments, also of open ones."""
         lines: list[bytes] = []
-        for path in segments_in(self.segments):
-            if by is not None and _begins_after(path, by):
-                continue
-            try:
+        for path in self._in_time(segments_in(self.segments)):
+            with suppress(FileNotFoundError):  # compacted meanwhile: its events are in the days, which are read next
                 lines += whole_lines(path)
-            except FileNotFoundError:  # compacted meanwhile: its events are in the days, which are read next
-                continue
         return lines
 
-    def as_of(self, time: datetime) -> EventLogAsOf | None:
-        """The log as it was at some time; None if nothing was added since."""
-        files = [*segments_in(self.segments), *(file for day in self.parts().values() for file in day)]
-        return EventLogAsOf(self, time) if any(_begins_after(file, time) for file in files) else None
+    def as_of(self, time: datetime) -> EventLog | None:
+        """The log as it was at some time, without the files begun later; None if nothing was added since.
 
-    def relation(self, connection: DuckDBPyConnection, by: datetime | None = None) -> DuckDBPyRelation:
+        A segment begun before that time and sealed after it is included; a service seals one every few minutes.
+        """
+        earlier, files = copy(self), [*segments_in(self.segments), *self.files()]
+        earlier.by = time
+        return earlier if earlier._in_time(files) != files else None
+
+    def _in_time(self, files: Iterable[str]) -> list[str]:
+        """The segments, or the Parquet files made from them, that were begun until `by`; their names tell when."""
+        return [file for file in files if self.by is None or (start_of_segment(file) or self.by) <= self.by]
+
+    def relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
         """All events, each once, as columns of the schema and `day`; time is a TIMESTAMP in UTC.
 
-        With `by`, only events of files begun until then. Events in segments are copied into a table of the connection;
-        call it again to see later ones.
+        Events in segments are copied into a table of the connection; call it again to see later ones.
         """
-        query = self.query(connection, by)
+        query = self.query(connection)
         with self.in_words():
             return connection.sql(query)
 
@@ -358,12 +363,10 @@ class EventLog:
         """The Parquet files of all days."""
         return [file for files in self.parts().values() for file in files]
 
-    def query(self, connection: DuckDBPyConnection, by: datetime | None = None) -> str:
-        """The SQL of `relation`; with `by` only of files begun until then."""
-        waiting = self.waiting(by)  # before the days: events compacted meanwhile are then in both, and counted once
-        parts = self.checked_parts()
-        if by is not None:
-            parts = {day: [file for file in files if not _begins_after(file, by)] for day, files in parts.items()}
+    def query(self, connection: DuckDBPyConnection) -> str:
+        """The SQL of `relation`."""
+        waiting = self.waiting()  # before the days: events compacted meanwhile are then in both, and counted once
+        parts = {day: self._in_time(files) for day, files in self.checked_parts().items()}
         with self.in_words():
             find_new_events(connection, waiting, parts)
         files = [file for day in parts.values() for file in day]
@@ -377,13 +380,13 @@ class EventLog:
         query = self.query(connection)
         with self.in_words():
             connection.execute(f"SELECT {columns} FROM ({query}) ORDER BY time, event_id")
-        while rows := self._some(connection):
+        while True:
+            with self.in_words():
+                rows = connection.fetchmany(BATCH)
+            if not rows:
+                return
             for row in rows:
                 yield {name: value for name, value in zip(FIELDS, row, strict=True) if value is not None}
-
-    def _some(self, connection: DuckDBPyConnection) -> list[tuple[Any, ...]]:
-        with self.in_words():
-            return connection.fetchmany(BATCH)
 
     def counts(self) -> dict[str, int]:
         """The number of events of each kind."""
@@ -393,31 +396,6 @@ class EventLog:
 
     def __len__(self) -> int:
         return sum(self.counts().values())
-
-
-@dataclass(frozen=True)
-class EventLogAsOf:
-    """An event log as it was at some time: without the files begun later, that is, without later arrivals.
-
-    A segment begun before that time and sealed after it is included; a service seals one every few minutes.
-    """
-
-    log: EventLog
-    time: datetime
-
-    def relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
-        """The events that had arrived, as `Log.relation` has all of them."""
-        return self.log.relation(connection, self.time)
-
-    def files(self) -> list[str]:
-        """The Parquet files of the log."""
-        return self.log.files()
-
-
-def _begins_after(path: str, time: datetime) -> bool:
-    """Whether a segment, or the Parquet file made from it, was begun after some time, by its name."""
-    begun = start_of_segment(path)
-    return begun is not None and begun > time
 
 
 def find_new_events(
@@ -520,18 +498,12 @@ def _in_groups(paths: Sequence[str]) -> Iterator[list[str]]:
     group: list[str] = []
     size = 0
     for path in paths:
-        if group and _apart(group[0], path):
+        first, second = start_of_segment(group[0] if group else path), start_of_segment(path)
+        apart = first is not None and second is not None and second - first > TOGETHER
+        if apart or size > AT_ONCE:
             yield group
             group, size = [], 0
         group.append(path)
         size += os.path.getsize(path)
-        if size > AT_ONCE:
-            yield group
-            group, size = [], 0
     if group:
         yield group
-
-
-def _apart(one: str, other: str) -> bool:
-    first, second = start_of_segment(one), start_of_segment(other)
-    return first is not None and second is not None and second - first > TOGETHER

@@ -18,7 +18,7 @@ import os
 import re
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple, TypeVar
 
@@ -31,7 +31,7 @@ from cranfield.formats.frames import arrow_in_words
 from cranfield.formats.streams import name_beside, reason, replacement, sync_folder, synced_file, write_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from io import FileIO
 
 
@@ -146,10 +146,15 @@ def whole_lines(path: str) -> list[bytes]:
     return lines
 
 
-def replace_file(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Replace a file of a log; its bytes and its name are on disk afterwards. UnavailableError if that fails."""
+def replace_file(path: str, content: bytes, mode: int | None = None) -> None:
+    """Replace a file of a log; its bytes and its name are on disk afterwards. UnavailableError if that fails.
+
+    `mode` are its permissions, if they differ from the usual ones.
+    """
     with replacement(path, refusal=UnavailableError) as beside, synced_file(beside) as file:
-        write(file)
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+        file.write(content)
     with write_errors(path, UnavailableError):
         sync_folder(os.path.dirname(path))
 
@@ -207,10 +212,6 @@ class Manifest:
         """The valid contents of a file; None among them: it may be missing."""
         return [self.files.get(path), *([self.changing[path]] if path in self.changing else [])]
 
-    def about_to(self, changes: Mapping[str, FileContent | None]) -> Manifest:
-        """The manifest while files change."""
-        return replace(self, changing=changes)
-
     def after(self, changes: Mapping[str, FileContent | None]) -> Manifest:
         """The manifest after files have changed."""
         files = {**self.files, **changes}
@@ -252,22 +253,19 @@ def read_manifest(folder: str) -> Manifest | None:
     table = read_stored(path, ManifestTable, _advice(folder))
     if table is None:
         return None
+    files: dict[str, FileContent] = {}
     for day, about in table.days.items():
         events = sum(content.events for content in about.files.values())
         if events != about.events:
-            problem = (
-                f"expected as many events of {shortened(day)} as its files hold, {events:,}, found {about.events:,}"
-            )
-            raise DataError(f"{path}: {problem}; {_advice(folder)}")
-    files = {
-        f"{DAY}{day}/{name}": content for day, about in table.days.items() for name, content in about.files.items()
-    }
+            expected = f"expected as many events of {shortened(day)} as its files hold, {events:,}"
+            raise DataError(f"{path}: {expected}, found {about.events:,}; {_advice(folder)}")
+        files |= {f"{DAY}{day}/{name}": content for name, content in about.files.items()}
     return Manifest(files, table.changing)
 
 
 def write_manifest(folder: str, manifest: Manifest) -> None:
     """Replace the manifest of a log atomically."""
-    replace_file(os.path.join(folder, MANIFEST), lambda file: file.write(manifest.text().encode()))
+    replace_file(os.path.join(folder, MANIFEST), manifest.text().encode())
 
 
 def manifest_paths(folder: str, paths: Iterable[str]) -> list[str]:
@@ -287,18 +285,15 @@ class ManifestChecker:
 
         `quick` compares sizes only.
         """
-        present = []
-        for path in there:
-            content = self._refuse_changed(manifest, path, quick)
-            if content is not None:
-                present.append(path)
+        present = [path for path in there if self._refuse_changed(manifest, path, quick)]
         existing = {*there}
         for path in manifest.files:
             if path not in existing and None not in manifest.allowed(path):
                 self._refuse(manifest, path, "is missing")
         return present
 
-    def _refuse_changed(self, manifest: Manifest, path: str, quick: bool) -> FileContent | None:
+    def _refuse_changed(self, manifest: Manifest, path: str, quick: bool) -> bool:
+        """Whether a file still exists; DataError if it is not in the manifest, is missing, or was changed."""
         allowed = manifest.allowed(path)
         if allowed == [None]:
             raise DataError(
@@ -309,19 +304,15 @@ class ManifestChecker:
         if size is None:
             if None not in allowed:
                 self._refuse(manifest, path, "is missing")
-            return None
+            return False
         fitting = [each for each in allowed if each is not None and each.bytes == size]
         if not fitting:
             before = next(each for each in allowed if each is not None)
             how = "was cut" if size < before.bytes else "was changed"
             self._refuse(manifest, path, f"{how}: it has {size:,} bytes, and was written with {before.bytes:,}")
-        if quick:
-            return fitting[0]
-        digest = self.hash(path)
-        same = next((each for each in fitting if each.sha256 == digest), None)
-        if same is None:
+        if not quick and self.hash(path) not in [each.sha256 for each in fitting]:
             self._refuse(manifest, path, "was changed after it was written: its hash is another")
-        return same
+        return True
 
     def _refuse(self, manifest: Manifest, path: str, how: str) -> None:
         content = next(each for each in manifest.allowed(path) if each is not None)

@@ -72,9 +72,8 @@ class GroupCommit:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.log, self.most, self.longest = log, most, longest
-        self.run_callbacks: Callable[[Callable[[], object]], object] = lambda call: (
-            call()
-        )  # in the thread that shall finish the futures
+        # runs a call in the thread that shall finish the futures
+        self.run_callbacks: Callable[[Callable[[], object]], object] = lambda call: call()
         self._say, self._clock, self._now = say, clock, now
         self._changed = threading.Condition()
         self._queue: list[_PendingLines] = []

@@ -66,23 +66,22 @@ def simulate_signals(
     refuse_below(1, searches=searches)
     model, rng = users_named(users), np.random.default_rng(seed)
     topics = np.repeat(np.arange(len(world.topics)), searches)
-    shape = (len(world.topics), searches)
-    pairs = list(combinations(range(len(world.systems)), 2))
+    names = {(i, j): (world.systems[i], world.systems[j]) for i, j in combinations(range(len(world.systems)), 2)}
+
+    def by_topic(values: Floats) -> Floats:
+        """The mean over the searches of each topic."""
+        return np.asarray(values.reshape(len(world.topics), searches).mean(axis=1), np.float64)
+
     signals = []
-    for typed in methods:
-        method = method_named(typed)
-        by_pair = {
-            (world.systems[i], world.systems[j]): world.preferences(model, (i, j), topics, rng, method)
-            .reshape(shape)
-            .mean(axis=1)
-            for i, j in pairs
-        }
-        signals.append(Signal(f"{INTERLEAVED}, {method}", world.topics, by_pair))
+    for method in map(method_named, methods):
+        preferences = {pair: world.preferences(model, pair, topics, rng, method) for pair in names}
+        means = {names[pair]: by_topic(values) for pair, values in preferences.items()}
+        signals.append(Signal(f"{INTERLEAVED}, {method}", world.topics, means))
     clicks = [world.clicks(model, system, topics, rng) for system in range(len(world.systems))]
     for name, measured in SIGNALS.items():
-        levels = [measured(each).reshape(shape).mean(axis=1) for each in clicks]
-        by_pair = {(world.systems[i], world.systems[j]): levels[i] - levels[j] for i, j in pairs}
-        signals.append(Signal(f"A/B, {name}", world.topics, by_pair))
+        levels = [by_topic(measured(each)) for each in clicks]
+        differences = {pair: levels[i] - levels[j] for (i, j), pair in names.items()}
+        signals.append(Signal(f"A/B, {name}", world.topics, differences))
     return signals
 
 
@@ -91,11 +90,7 @@ def read_preferences(path: str) -> list[Signal]:
 
     A preference is above 0 if `system` is preferred; a row without a topic is about all topics.
     """
-    try:
-        text = bytes(opened(path).buffer).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected utf-8, found byte {error.object[error.start]:#04x}") from None
-    lines = text.splitlines()
+    lines = utf8_lines(path)
     delimiter = "\t" if lines and "\t" in lines[0] else ","
     by_signal: dict[str, dict[Pair, dict[str, list[float]]]] = {}
     for line, row in rows_by_name(lines, path, delimiter, COLUMNS, ", and topic and signal"):
@@ -109,16 +104,23 @@ def read_preferences(path: str) -> list[Signal]:
     return [_signal(path, name, by_pair) for name, by_pair in by_signal.items()]
 
 
+def utf8_lines(path: str) -> list[str]:
+    """The lines of a file in UTF-8, with or without a byte-order mark; DataError if it has another encoding."""
+    try:
+        return bytes(opened(path).buffer).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: expected utf-8, found byte {error.object[error.start]:#04x}") from None
+
+
 def _read(path: str, line: int, row: Mapping[str, Any]) -> tuple[str, str, str, float]:
     one, other = ((row[name] or "").strip() for name in ("system", "against"))
     if not one or not other or one == other:
         raise BadLineError(path, line, f"expected two systems, found {one!r} and {other!r}")
+    typed = row["preference"]
     try:
-        return one, other, (row.get("topic") or "").strip(), real(row["preference"] or "")
+        return one, other, (row.get("topic") or "").strip(), real(typed or "")
     except ValueError:
-        raise BadLineError(
-            path, line, f"expected a number as preference, found {shortened(row['preference'])!r}"
-        ) from None
+        raise BadLineError(path, line, f"expected a number as preference, found {shortened(typed)!r}") from None
 
 
 def _signal(path: str, name: str, by_pair: Mapping[Pair, Mapping[str, list[float]]]) -> Signal:
@@ -202,8 +204,7 @@ class Bridge(Rows[MeasureAgreement]):
     def plain(self, how: Layout) -> dict[str, Any]:
         rows = [{**each._asdict(), "share": each.share} for each in self.rows]
         facts = {"systems": list(self.systems), "by": self.column, "least": self.least, "agreement": rows}
-        answer: dict[str, Any] = plain(facts, how.digits)
-        return answer
+        return {key: plain(value, how.digits) for key, value in facts.items()}
 
 
 def bridge(
@@ -235,7 +236,8 @@ def bridge(
         for measure in scores.measures:
             for name, topics in _classes(scores.topics, signal, classes):
                 sides = _pair_differences(scores, measure, signal, pairs, topics)
-                rows.append(_agreement(sides, (signal.name, measure, name, len(topics)), least, resamples, seed))
+                named = (signal.name, measure, name, len(topics))
+                rows.append(_agreement(sides, pairs, named, least, resamples, seed))
     by_topic = all(signal.topics for signal in signals)
     return Bridge(tuple(rows), column if classes else None, least, by_topic, tuple(scores.runs))
 
@@ -254,43 +256,37 @@ def _classes(
     yield ALL, shared
 
 
-class PairDifferences(NamedTuple):
-    """The differences of each pair offline and online, pairs × topics (NaN: unknown), and the pairs' names."""
-
-    offline: Floats
-    online: Floats
-    pairs: list[Pair]
-
-
 def _pair_differences(
     scores: Scores, measure: str, signal: Signal, pairs: list[Pair], topics: list[str]
-) -> PairDifferences:
+) -> tuple[Floats, Floats]:
+    """The differences of each pair offline and online, pairs × topics (NaN: unknown)."""
     places = [scores.topics.index(topic) for topic in topics]
     better = -1.0 if scores.measures[measure].lower_is_better else 1.0
     of_run = {run: better * np.asarray(scores.at(run=run, measure=measure))[places] for pair in pairs for run in pair}
     offline = np.array([of_run[one] - of_run[other] for one, other in pairs])
-    if not signal.topics:
-        return PairDifferences(offline, np.array([signal.preferences[pair] for pair in pairs]), pairs)
-    own = [signal.topics.index(topic) for topic in topics]
-    return PairDifferences(offline, np.array([signal.preferences[pair][own] for pair in pairs]), pairs)
+    own = [signal.topics.index(topic) for topic in topics] if signal.topics else [0]
+    return offline, np.array([signal.preferences[pair][own] for pair in pairs])
 
 
 def _agreement(
-    sides: PairDifferences, named: tuple[str, str, str, int], least: float, resamples: int, seed: int
+    sides: tuple[Floats, Floats],
+    pairs: list[Pair],
+    named: tuple[str, str, str, int],
+    least: float,
+    resamples: int,
+    seed: int,
 ) -> MeasureAgreement:
-    ones = np.ones((1, sides.offline.shape[1]))
-    offline, online = _means(sides.offline, ones)[0], _means(sides.online, ones[:, : sides.online.shape[1]])[0]
+    offline, online = (_means(side, np.ones((1, side.shape[1])))[0] for side in sides)
     differing = (np.abs(offline) > max(NONE, least - NONE)) & (np.abs(online) > NONE)
     agree = differing & (np.sign(offline) == np.sign(online))
-    pairs, number = int(differing.sum()), int(agree.sum())
-    if not pairs:
+    total, number = int(differing.sum()), int(agree.sum())
+    if not total:
         low, high = math.nan, math.nan
-    elif sides.online.shape == sides.offline.shape and named[3] > 1:
-        low, high = _bootstrap_interval(sides.offline[differing], sides.online[differing], resamples, seed)
+    elif sides[0].shape == sides[1].shape and named[3] > 1:
+        low, high = _bootstrap_interval(sides[0][differing], sides[1][differing], resamples, seed)
     else:
-        low, high = (float(end) for end in wilson(number, pairs, 1.959964))
-    tau = _tau(sides.pairs, offline, online)
-    return MeasureAgreement(*named, pairs, number, low, high, tau, len(differing) - pairs)
+        low, high = (float(end) for end in wilson(number, total, 1.959964))
+    return MeasureAgreement(*named, total, number, low, high, _tau(pairs, offline, online), len(pairs) - total)
 
 
 def _means(values: Floats, weights: Floats) -> Floats:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable  # noqa: TC003  a shape is read by its annotations
+from dataclasses import dataclass, field, fields, replace
 from datetime import date  # noqa: TC003  a shape is read by its annotations
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import shortened
@@ -31,72 +32,59 @@ SPENDING = ("obrien-fleming", "pocock")
 DROPS = ("events", "units")
 OPEN = "open"
 NOT_HASHED = ("path", "traffic", "overrides")
+DISTINCT_NAMES = "a list of two names or more, each once, the control first"
+LAYER_SLICE = "a share (0.2) or a slice of the layer ([0.2, 0.4])"
+LOOK_SHARES = "a number (5) or as rising shares of the horizon that end with 1 ([0.5, 1])"
 CLOSE = 1e-6  # tolerance for shares that add up to 1, such as thirds
 MOST_LOOKS = 100
 
 
-class _Values:
-    """The base of annotations that check a value; `expected` is what a message says was expected."""
+class Condition(NamedTuple):
+    """An annotation that checks a value: the condition, and what a message says was expected."""
 
-    expected: ClassVar[str]
+    holds: Callable[[Any], bool]
+    expected: str
 
     def words(self, kind: str) -> str:
         """What a message says was expected."""
         return self.expected
 
 
-class WindowDays(_Values):
-    """Days from a unit's first exposure, or `open`."""
-
-    expected = f"a window of days or {OPEN!r}"
-
-    def holds(self, value: Any) -> bool:
-        """Whether the value is a number of days or `open`."""
-        return bool(value == OPEN if isinstance(value, str) else value >= 1)
+def _is_window(value: int | str) -> bool:
+    """Whether the value is a number of days from a unit's first exposure, or `open`."""
+    return value == OPEN if isinstance(value, str) else value >= 1
 
 
-class LayerSlice(_Values):
-    """A share of a layer, or where it begins and ends."""
-
-    expected = "a share (0.2) or a slice of the layer ([0.2, 0.4])"
-
-    def holds(self, value: Any) -> bool:
-        """Whether the slice ends after it begins."""
-        return bool(value[0] < value[1] if isinstance(value, tuple) else 0 < value <= 1)
+def _is_slice(value: float | tuple[float, float]) -> bool:
+    """Whether the value is a share of a layer, or where a slice begins and then ends."""
+    return value[0] < value[1] if isinstance(value, tuple) else 0 < value <= 1
 
 
-class LookShares(_Values):
-    """The number of looks, or their shares of the horizon, which end with 1."""
-
-    expected = "a number (5) or as rising shares of the horizon that end with 1 ([0.5, 1])"
-
-    def holds(self, value: Any) -> bool:
-        """Whether shares rise to 1."""
-        if isinstance(value, int):
-            return 1 <= value <= MOST_LOOKS
-        rising = all(a < b for a, b in zip((0, *value), value, strict=False))
-        return not value or (rising and value[-1] == 1)
+def _are_looks(value: int | tuple[float, ...]) -> bool:
+    """Whether the value is a number of looks, or their shares of the horizon, which rise to 1."""
+    if isinstance(value, int):
+        return 1 <= value <= MOST_LOOKS
+    rising = all(a < b for a, b in zip((0, *value), value, strict=False))
+    return not value or (rising and value[-1] == 1)
 
 
-class DistinctNames(_Values):
-    """Two names or more, each once."""
-
-    expected = "a list of two names or more, each once, the control first"
-
-    def holds(self, value: Any) -> bool:
-        """Whether they differ."""
-        return len({*value}) == len(value) >= 2
+def _are_distinct(value: tuple[str, ...]) -> bool:
+    """Whether the value has two names or more, each once."""
+    return len({*value}) == len(value) >= 2
 
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter: leave out events whose field equals one of some texts or matches, or all units with such an event."""
+    """[[filter]] of a plan's file: leave out matching events, or all units with such an event.
 
-    name: str
-    field: str
-    equals: tuple[str, ...] = ()
-    matches: str | None = None  # a regular expression, found anywhere
-    drop: str = "units"
+    An event matches if its field equals one of some texts, or if a regular expression is found anywhere in it.
+    """
+
+    name: Text
+    field: Text
+    equals: str | tuple[str, ...] = ()
+    matches: Text | None = None
+    drop: Annotated[str, OneOf(DROPS)] = DROPS[1]
 
 
 @dataclass(frozen=True)
@@ -185,19 +173,8 @@ class ChoiceTable:
     direction: Annotated[str, OneOf(DIRECTIONS)] | None = None
     margin: Annotated[int | float, Between(0, above=True), Expected("a number above 0")] | None = None  # as typed
     relative: bool = False
-    window: Annotated[int | str, WindowDays()] = OPEN
+    window: Annotated[int | str, Condition(_is_window, f"a window of days or {OPEN!r}")] = OPEN
     estimate: Annotated[str, OneOf(ESTIMATES)] = ESTIMATES[0]
-
-
-@dataclass(frozen=True)
-class FilterTable:
-    """[[filter]] of a plan's file."""
-
-    name: Text
-    field: Text
-    equals: str | tuple[str, ...] = ()
-    matches: Text | None = None
-    drop: Annotated[str, OneOf(DROPS)] = DROPS[1]
 
 
 @dataclass(frozen=True)
@@ -205,7 +182,7 @@ class InterleaveTable:
     """[interleave] of a plan's file; its other keys are parameters of the method."""
 
     method: Text = "team-draft"
-    systems: Annotated[tuple[Text, ...], DistinctNames()] | None = None
+    systems: Annotated[tuple[Text, ...], Condition(_are_distinct, DISTINCT_NAMES)] | None = None
     control: Text | None = None
     credit: Text = "clicks"
     margin: Annotated[float, Between(0, 0.5, above=True)] | None = None
@@ -219,7 +196,7 @@ class PlanTable:
     variants: dict[Text, Annotated[float, Between(0, 1, above=True), Expected("a share between 0 and 1")]]
     salt: Text | None = None
     layer: LayerTable | None = None
-    traffic: Annotated[float | tuple[Share, Share], LayerSlice()] = 1.0
+    traffic: Annotated[float | tuple[Share, Share], Condition(_is_slice, LAYER_SLICE)] = 1.0
     unit: Text = "user"
     overrides: dict[Text, str] = field(default_factory=dict)
     holdout: str | None = None
@@ -227,13 +204,13 @@ class PlanTable:
     start: date | None = None
     horizon: HorizonTable = HorizonTable()
     method: Annotated[str, OneOf(METHODS)] = METHODS[0]
-    looks: Annotated[int | tuple[float, ...], LookShares()] = ()
+    looks: Annotated[int | tuple[float, ...], Condition(_are_looks, LOOK_SHARES)] = ()
     spending: Annotated[str, OneOf(SPENDING)] = SPENDING[0]
     tuned: Count | None = None
     alpha: Annotated[float, Between(0, 0.5, above=True)] = 0.05
     primary: tuple[dict[str, Any], ...] = ()
     guardrail: tuple[dict[str, Any], ...] = ()
-    filter: tuple[FilterTable, ...] = ()
+    filter: tuple[Filter, ...] = ()
     winsorise: dict[str, Annotated[float, Between(0.5, 1), Expected("a quantile from 0.5 to 1")]] = field(
         default_factory=dict
     )
@@ -305,9 +282,8 @@ def refuse_together(plans: Sequence[Plan]) -> None:
                 )
             if {plan.salt, other.salt} & {plan.layer_salt, other.layer_salt}:
                 raise DataError(f"{both}a layer has the salt of an experiment, so traffic would decide the variant")
-            if plan.layer == other.layer and max(plan.traffic[0], other.traffic[0]) < min(
-                plan.traffic[1], other.traffic[1]
-            ):
+            begin, end = max(plan.traffic[0], other.traffic[0]), min(plan.traffic[1], other.traffic[1])
+            if plan.layer == other.layer and begin < end:
                 slices = " and ".join(f"{each.name!r} {list(each.traffic)}" for each in (other, plan))
                 raise DataError(f"{both}slices of layer {plan.layer!r} overlap: {slices}")
 
@@ -328,11 +304,8 @@ def _layer(file: File, salt: str) -> tuple[str, str]:
         return file.value.name, f"{salt}-layer"
     layer_salt = _salt(file, layer.salt or f"{layer.name}-layer", "layer", "salt" if layer.salt else "name")
     if layer_salt == salt:
-        file.refuse(
-            f"expected a salt of the layer other than the experiment's {salt!r}, or traffic decides the variant",
-            "layer",
-            "salt",
-        )
+        problem = f"expected a salt of the layer other than the experiment's {salt!r}, or traffic decides the variant"
+        file.refuse(problem, "layer", "salt")
     return layer.name, layer_salt
 
 
@@ -423,7 +396,7 @@ def _filters(file: File) -> tuple[Filter, ...]:
         wrong = pattern_problem(table.matches or "")
         if wrong:
             file.refuse(f"expected a regular expression as matches ({wrong})", "filter", number, "matches")
-        filters.append(Filter(table.name, table.field, equals, table.matches, table.drop))
+        filters.append(replace(table, equals=equals))
     return tuple(filters)
 
 

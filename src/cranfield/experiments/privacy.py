@@ -58,18 +58,16 @@ class Pseudonyms:
     '1f5c6a2a'
     """
 
-    def __init__(self, key: bytes) -> None:
+    def __init__(self, key: bytes, path: str = "") -> None:
         if len(key) < LEAST_KEY:
-            raise DataError(f"expected a key of {LEAST_KEY} bytes or more, found {len(key)}")
+            where = f"{path}: " if path else ""
+            raise DataError(f"{where}expected a key of {LEAST_KEY} bytes or more, found {len(key)}")
         self._key = key
 
     @classmethod
     def from_file(cls, path: str) -> Pseudonyms:
         """Pseudonyms by the key in a file, without white space around it; only the owner may be able to read the file."""
-        key = read_secret(path).strip()
-        if len(key) < LEAST_KEY:
-            raise DataError(f"{path}: expected a key of {LEAST_KEY} bytes or more, found {len(key)}")
-        return cls(key)
+        return cls(read_secret(path).strip(), path)
 
     def of(self, unit: str) -> str:
         """The pseudonym of a unit, 64 hexadecimal digits."""
@@ -112,9 +110,8 @@ def refuse_other_key(log: EventLog, pseudonyms: Pseudonyms | None) -> None:
     elif recorded:
         problem = "its units are pseudonyms by another key: give that one, or begin another log"
     else:
-        problem = (
-            "its units have no pseudonyms, and a key would split each unit in two: give none, or begin another log"
-        )
+        no_key = "its units have no pseudonyms, and a key would split each unit in two"
+        problem = f"{no_key}: give none, or begin another log"
     raise DataError(f"{log.folder}: {problem}; nothing was changed")
 
 
@@ -192,21 +189,18 @@ def erase(log: EventLog, units: Collection[str], pseudonyms: Pseudonyms | None =
     if pseudonyms is not None or not all(map(PSEUDONYM.fullmatch, units)):
         refuse_other_key(log, pseudonyms)
     unknown = pseudonyms is not None and _fingerprint_in(log) is None
-    erasure = _erase(log, {*units} if pseudonyms is None else {pseudonyms.of(unit) for unit in units})
+    names = {*units} if pseudonyms is None else {pseudonyms.of(unit) for unit in units}
+
+    def stays(table: Any) -> Any:
+        arrow, compute = imported("pyarrow"), imported("pyarrow.compute")
+        return compute.invert(compute.is_in(table["unit"], arrow.array(sorted(names), arrow.string())))
+
+    erasure = _rewrite(log, f"of {counted(len(names), 'unit')}", stays, lambda row: row["unit"] not in names)
     if unknown and erasure.events:
         _record_key(log, pseudonyms)
     elif unknown:
         say([f"{log.folder}: the log records no fingerprint of a key, so a wrong key finds no events either"])
     return erasure
-
-
-def _erase(log: EventLog, units: set[str]) -> Erasure:
-    arrow, compute = imported("pyarrow"), imported("pyarrow.compute")
-
-    def stays(table: Any) -> Any:
-        return compute.invert(compute.is_in(table["unit"], arrow.array(sorted(units), arrow.string())))
-
-    return _rewrite(log, f"of {counted(len(units), 'unit')}", stays, lambda row: row["unit"] not in units)
 
 
 def retain(log: EventLog, days: int, now: datetime) -> Erasure:
@@ -228,31 +222,27 @@ def _rewrite(log: EventLog, what: str, stays: Callable[[Any], Any], line_stays: 
         return Erasure(what, 0, 0, 0, 0, 0, ())
     with log.alone():
         refuse_open_segments(segments_in(log.segments))
-        packed, rewritten, removed, days = 0, 0, 0, set()
+        erased: list[tuple[str, int, bool]] = []  # of each changed file: its day, erased events, whether none is left
 
         def changes() -> Iterator[tuple[str, Any]]:
-            nonlocal packed, rewritten, removed
             for day, files in log.checked_parts().items():
                 for path in files:
                     gone, table = _without(path, stays)
                     if gone:
-                        packed += gone
-                        rewritten += table is not None
-                        removed += table is None
-                        days.add(day)
+                        erased.append((day, gone, table is None))
                         yield path, table
 
         log.change_parts(changes())
-        waiting, segments = 0, 0
+        removed, days = sum(empty for *_, empty in erased), {day for day, *_ in erased}
+        packed, waiting, segments = sum(gone for _, gone, _ in erased), 0, 0
         for path in segments_in(log.segments):
             lines = whole_lines(path)
             remaining = [line for line in lines if line_stays(json.loads(line))]
             if len(remaining) < len(lines):
-                _replace_segment(path, remaining)
+                replace_file(path, b"".join(line + b"\n" for line in remaining))
                 waiting, segments = waiting + len(lines) - len(remaining), segments + 1
-                dropped = {*lines} - {*remaining}
-                days |= {json.loads(line)["time"][:10] for line in dropped}
-        return Erasure(what, packed, waiting, rewritten, removed, segments, tuple(sorted(days)))
+                days |= {json.loads(line)["time"][:10] for line in {*lines} - {*remaining}}
+        return Erasure(what, packed, waiting, len(erased) - removed, removed, segments, tuple(sorted(days)))
 
 
 def _without(path: str, stays: Callable[[Any], Any]) -> tuple[int, Any]:
@@ -262,7 +252,3 @@ def _without(path: str, stays: Callable[[Any], Any]) -> tuple[int, Any]:
         left = int(imported("pyarrow.compute").sum(looked_at).as_py() or 0)
         gone = len(looked_at) - left
         return gone, file.read().filter(looked_at) if gone and left else None
-
-
-def _replace_segment(path: str, lines: list[bytes]) -> None:
-    replace_file(path, lambda file: file.write(b"".join(line + b"\n" for line in lines)))

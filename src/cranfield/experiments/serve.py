@@ -122,9 +122,8 @@ def allowed_origins(origins: Iterable[str]) -> frozenset[str]:
 def _runs(paths: Sequence[str]) -> dict[str, Run]:
     from cranfield.formats.runs_and_qrels import read_run
 
-    runs = [read_run(path) for path in paths]
-    names = [run.name for run in runs]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise ConventionError(f"--run: two runs are called {twice[0]!r}")
-    return dict(zip(names, runs, strict=True))
+    runs: dict[str, Run] = {}
+    for run in map(read_run, paths):
+        if runs.setdefault(run.name, run) is not run:
+            raise ConventionError(f"--run: two runs are called {run.name!r}")
+    return runs

@@ -13,7 +13,7 @@ import secrets
 import shutil
 import sys
 import traceback
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -30,7 +30,7 @@ from cranfield.base.errors import CranfieldError, DataError, TopicError, Unavail
 from cranfield.base.parameters import shortened
 from cranfield.base.results import as_json
 from cranfield.experiments.assignment import assign, refuse_contradiction
-from cranfield.experiments.event import UNFIT, UserEvent, instant, refuse_ahead
+from cranfield.experiments.event import AHEAD, UNFIT, UserEvent, instant, refuse_ahead
 from cranfield.experiments.interleaving import interleave
 from cranfield.experiments.log_files import segments_in
 from cranfield.experiments.log_writer import Compactor, GroupCommit, RecentEventIds, finish_future
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from cranfield.experiments.service_tokens import ApplicationTokens
     from cranfield.http.serving import ServerSettings
 
-    Work = Callable[["ServiceRequest"], Awaitable["ServiceAnswer"]]
+    Work = Callable[["ServiceRequest"], Awaitable[dict[str, Any]]]
 
 LARGEST = 2_000_000  # bytes of a body
 MOST_EVENTS = 5_000  # of a batch
@@ -155,24 +155,15 @@ def _refuse_unfit(name: str, *values: str) -> None:
         raise Refusal(f"expected Unicode text without NUL as {name}, found {shortened(ascii(wrong))}")
 
 
-@dataclass(frozen=True)
-class ServiceAnswer:
-    """The JSON values and the status of an answer."""
-
-    values: Any
-    status: int = 200
-
-
 def application(service: Service) -> Starlette:
     """The service as an ASGI application."""
-    handlers: dict[str, dict[str, Work]] = {
-        "/assign": {"POST": _assign},
-        "/interleave": {"POST": _interleave},
-        "/events": {"POST": _events},
-        "/health": {"GET": _health},
-    }
-    routes = [Route(path, _Endpoint(service, path, works)) for path, works in handlers.items()]
-    routes.append(Route("/{rest:path}", _Endpoint(service, "", {})))
+    routes = [
+        Route("/assign", _Endpoint(service, "/assign", "POST", _assign)),
+        Route("/interleave", _Endpoint(service, "/interleave", "POST", _interleave)),
+        Route("/events", _Endpoint(service, "/events", "POST", _events, status=202)),
+        Route("/health", _Endpoint(service, "/health", "GET", _health)),
+        Route("/{rest:path}", _Endpoint(service)),
+    ]
 
     @asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
@@ -184,11 +175,15 @@ def application(service: Service) -> Starlette:
     return Starlette(routes=routes, lifespan=living)
 
 
+@dataclass(frozen=True)
 class _Endpoint:
-    """The ASGI endpoint of a path: checks, parses, calls the handler of the method, and answers."""
+    """The ASGI endpoint of a path: checks and parses a request, calls its handler, and answers with `status`."""
 
-    def __init__(self, service: Service, path: str, works: dict[str, Work]) -> None:
-        self.service, self.path, self.works = service, path, works
+    service: Service
+    path: str = ""
+    method: str = ""
+    work: Work | None = None  # None: there is no such page
+    status: int = 200
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, origin = Request(scope, receive), ""
@@ -209,21 +204,18 @@ class _Endpoint:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        if not self.works:
+        if self.work is None:
             raise NotFound("there is no such page", "There are POST /assign, /interleave, /events and GET /health.")
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": METHODS})
         method = "GET" if request.method == "HEAD" else request.method
-        if method not in self.works:
-            raise Refusal(f"{self.path} takes {', '.join(self.works)}, not {request.method[:20]}", 405)
+        if method != self.method:
+            raise Refusal(f"{self.path} takes {self.method}, not {request.method[:20]}", 405)
         if self.service.at_once > MOST_AT_ONCE:
             raise UnavailableError(f"{MOST_AT_ONCE:,} requests are being answered already")
-        call = await self._parse(request) if method == "POST" else self._bare(request)
-        answer = await self.works[method](call)
-        return Response(as_json(answer.values), answer.status, media_type=KIND)
-
-    def _bare(self, request: Request) -> ServiceRequest:
-        return ServiceRequest(self.service, {}, (), self._who(bearer(request)))
+        bare = method == "GET"
+        call = ServiceRequest(self.service, {}, (), self._who(bearer(request))) if bare else await self._parse(request)
+        return Response(as_json(await self.work(call)), self.status, media_type=KIND)
 
     async def _parse(self, request: Request) -> ServiceRequest:
         """Parse the body of a request. The body may hold the token, as a page that is being left cannot send headers."""
@@ -320,7 +312,7 @@ def _failed(path: str) -> Response:
 # events
 
 
-async def _events(request: ServiceRequest) -> ServiceAnswer:
+async def _events(request: ServiceRequest) -> dict[str, Any]:
     """Store events, all or none."""
     if len(request.rows) > MOST_EVENTS:
         raise Refusal(f"expected {MOST_EVENTS:,} events at the most, found {len(request.rows):,}", 413)
@@ -328,33 +320,26 @@ async def _events(request: ServiceRequest) -> ServiceAnswer:
     events = await anyio.to_thread.run_sync(_valid_events, request) if many else _valid_events(request)
     _refuse_reused(request, events)
     await request.service.store(events)
-    return ServiceAnswer({"kept": len(events)}, 202)
+    return {"kept": len(events)}
 
 
 def _valid_events(request: ServiceRequest) -> list[tuple[UserEvent, bytes]]:
     """The events of a batch with their JSON lines; raises BadRows if some are wrong."""
     events, wrong = [], []
     now = request.service.now()
-    here = instant(now)
+    latest = instant(now + AHEAD)
     for row, value in request.rows:
         try:
             event = _event(request, value)
-            if event.time > here:
-                _refuse_ahead(request.service, event, now)
+            if event.time > latest:
+                request.service.refused_ahead += 1
+                refuse_ahead(event, now)
             events.append((event, f"{event.line()}\n".encode()))
         except DataError as error:
             wrong.append((row, str(error)))
     if wrong:
         raise BadRows(wrong, len(request.rows))
     return events
-
-
-def _refuse_ahead(service: Service, event: UserEvent, now: datetime) -> None:
-    try:
-        refuse_ahead(event, now)
-    except DataError:
-        service.refused_ahead += 1
-        raise
 
 
 def _event(request: ServiceRequest, value: Any) -> UserEvent:
@@ -386,32 +371,24 @@ def _refuse_reused(request: ServiceRequest, events: Sequence[tuple[UserEvent, by
 # assignments
 
 
-async def _assign(request: ServiceRequest) -> ServiceAnswer:
+async def _assign(request: ServiceRequest) -> dict[str, Any]:
     """The experiments and variants of a unit; stores exposures if requested."""
     request.refuse_other_fields("unit", "expose", "session", "search")
     service, unit = request.service, request.needed("unit")
     session, search = request.text("session"), request.text("search")
     assignments = assign(service.plans, unit)
     exposed = _exposed(request, [one.experiment for one in assignments])
-    values = {"unit": unit, "assignments": [one._asdict() for one in assignments]}
     hashes = {plan.name: plan.hash for plan in service.plans}
-    rows = [
-        {
-            "event_id": secrets.token_hex(16),
-            "time": instant(service.now()),
-            "kind": "exposure",
-            "unit": unit,
-            "session": session or None,
-            "search": search or None,
-            **one.exposure(hashes[one.experiment]),
-        }
-        for one in assignments
-        if one.experiment in exposed
-    ]
-    if rows:
-        events = [_event(request, {name: value for name, value in row.items() if value is not None}) for row in rows]
+    events = []
+    for one in assignments:
+        if one.experiment in exposed:
+            happening = {"event_id": secrets.token_hex(16), "time": instant(service.now()), "kind": "exposure"}
+            whose = {"unit": unit, "session": session, "search": search}
+            events.append(_event(request, {**happening, **whose, **one.exposure(hashes[one.experiment])}))
+    if events:
         await service.store([(event, f"{event.line()}\n".encode()) for event in events])
-    return ServiceAnswer({**values, "exposed": [row["experiment"] for row in rows]})
+    shown = [event.experiment for event in events]
+    return {"unit": unit, "assignments": [one._asdict() for one in assignments], "exposed": shown}
 
 
 def _exposed(request: ServiceRequest, experiments: Sequence[str]) -> Sequence[str]:
@@ -431,10 +408,10 @@ def _exposed(request: ServiceRequest, experiments: Sequence[str]) -> Sequence[st
 # lists
 
 
-async def _interleave(request: ServiceRequest) -> ServiceAnswer:
+async def _interleave(request: ServiceRequest) -> dict[str, Any]:
     """One list mixed from several rankings, and its token for the log."""
     request.refuse_other_fields("rankings", "query", "runs", "k", "method", "experiment", "search", "expires")
-    return ServiceAnswer(await anyio.to_thread.run_sync(_mixed_list, request))
+    return await anyio.to_thread.run_sync(_mixed_list, request)
 
 
 def _mixed_list(request: ServiceRequest) -> dict[str, Any]:
@@ -501,9 +478,9 @@ def _refuse_other_systems(plan: Plan, rankings: Any) -> None:
 # health
 
 
-async def _health(request: ServiceRequest) -> ServiceAnswer:
+async def _health(request: ServiceRequest) -> dict[str, Any]:
     """The health of the service."""
-    return ServiceAnswer(await anyio.to_thread.run_sync(_state, request.service))
+    return await anyio.to_thread.run_sync(_state, request.service)
 
 
 def _state(service: Service) -> dict[str, Any]:
@@ -512,9 +489,9 @@ def _state(service: Service) -> dict[str, Any]:
     last = packer.last if packer else None
     there = log.folder if os.path.isdir(log.folder) else os.path.dirname(os.path.abspath(log.folder))
     shortage, files = connections.shortage(), _files(log)
-    problems = (status.problem, last.problem if last else None, shortage)
+    packing_problem = last.problem if last else None
     return {
-        "ok": not any(problems),
+        "ok": not (status.problem or packing_problem or shortage),
         "problem": status.problem,
         "last_sync": _moment(status.last_sync),
         "waiting": status.waiting,
@@ -523,7 +500,7 @@ def _state(service: Service) -> dict[str, Any]:
         "refused_ahead": service.refused_ahead,
         **files,
         "last_packing": _moment(last.at if last else None),
-        "packing_problem": last.problem if last else None,
+        "packing_problem": packing_problem,
         "packing_restarts": packer.restarts if packer else 0,
         "connections": len(connections),
         "refused_connections": connections.refused,
@@ -535,21 +512,17 @@ def _state(service: Service) -> dict[str, Any]:
 
 def _files(log: EventLog) -> dict[str, int | None]:
     """Counts of the log's files; None if no file descriptor is left to read them."""
+    size = 0
     try:
         segments = segments_in(log.segments)
-        sizes, reused = sum(map(_size, segments)), len(log.reused())
+        for path in segments:
+            with suppress(FileNotFoundError):  # compacted meanwhile
+                size += os.path.getsize(path)
+        return {"segments": len(segments), "segment_bytes": size, "reused_ids": len(log.reused())}
     except OSError as error:
         if error.errno not in EXHAUSTED:
             raise
         return {"segments": None, "segment_bytes": None, "reused_ids": None}
-    return {"segments": len(segments), "segment_bytes": sizes, "reused_ids": reused}
-
-
-def _size(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except FileNotFoundError:  # compacted meanwhile
-        return 0
 
 
 def _moment(seconds: float | None) -> str | None:

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import time
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.log_files import FOLDER, replace_file
@@ -89,12 +89,7 @@ class ApplicationTokens:
 
     def _write(self, names: dict[str, str]) -> None:
         os.makedirs(os.path.join(self.log, FOLDER), exist_ok=True)  # this folder marks an event log
-
-        def write(file: BinaryIO) -> None:
-            os.fchmod(file.fileno(), PRIVATE)
-            file.write(json.dumps(names, indent=1).encode() + b"\n")
-
-        replace_file(self.path, write)
+        replace_file(self.path, json.dumps(names, indent=1).encode() + b"\n", PRIVATE)
 
 
 def _hash(token: str) -> str:

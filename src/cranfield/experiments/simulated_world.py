@@ -159,13 +159,6 @@ class World:
             answer[i] = 0.0 if abs(one - other) < 1e-9 else np.sign(one - other)
         return answer
 
-    def pair(self, one: str, other: str) -> tuple[int, int]:
-        """The numbers of two systems by name."""
-        for name in (one, other):
-            if name not in self.systems:
-                raise ConventionError(f"no system {name!r}; there are {', '.join(self.systems)}")
-        return self.systems.index(one), self.systems.index(other)
-
 
 users_named = USERS.named
 method_named = METHODS.named

@@ -25,14 +25,14 @@ import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
-from cranfield.base.results import Answer, Cell, Layout, Lines, Part, Table, plain
+from cranfield.base.results import Answer, Cell, Layout, Lines, Part, Table, as_dicts, plain
 from cranfield.base.text_layout import counted
 from cranfield.experiments.assignment import assign_one
 from cranfield.experiments.event import KINDS, UserEvent
 from cranfield.experiments.interleaving.token import Keys, encode_contents, seal
 from cranfield.experiments.plan import Plan, interleaving_method, read_plan
 from cranfield.experiments.privacy import agree_on_units
-from cranfield.experiments.simulated_world import DAY, SIGNALS, Audience, Visits, World, method_named, users_named
+from cranfield.experiments.simulated_world import DAY, SIGNALS, Audience, World, method_named, users_named
 from cranfield.formats.streams import refuse_unwritable
 from cranfield.stats.arms import ArmEffect, MetricColumn, against_0, difference, level
 from cranfield.stats.moments import Moments
@@ -105,10 +105,8 @@ class SimulatedLog(Answer):
         return [f"{counted(len(self.passed_over), 'judged topic')} missing from a run: no user searches them ({few} …)"]
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        tallies = [each._asdict() for each in self.tallies]
-        facts = {"variants" if name == "tallies" else name: value for name, value in vars(self).items()}
-        answer: dict[str, Any] = plain({**facts, "variants": tallies}, how.digits)
-        return answer
+        facts = {"variants" if name == "tallies" else name: as_dicts(value) for name, value in vars(self).items()}
+        return {key: plain(value, how.digits) for key, value in facts.items()}
 
 
 def simulate(
@@ -130,9 +128,7 @@ def simulate(
     """
     model, audience = users_named(users), audience or Audience()
     refuse_beyond(audience, before, seed, plan)
-    rng = np.random.default_rng(seed)
-    visits = Audience(**{**vars(audience), "days": audience.days + before}).visits(len(world.topics), rng)
-    stage = SimulatedExperiment(world, plan, model, visits, rng, seed, before, keys)
+    stage = SimulatedExperiment(world, plan, model, replace(audience, days=audience.days + before), seed, before, keys)
     events: Counter[str] = Counter()
     agree_on_units(log, None)
     stream = stage.events()
@@ -167,31 +163,25 @@ class SimulatedExperiment:
     """One simulated experiment: the list of each search, its clicks, and their events."""
 
     def __init__(
-        self,
-        world: World,
-        plan: Plan,
-        users: User,
-        visits: Visits,
-        rng: Generator,
-        seed: int,
-        before: int,
-        keys: Keys | None,
+        self, world: World, plan: Plan, users: User, audience: Audience, seed: int, before: int, keys: Keys | None
     ) -> None:
-        self.world, self.plan, self.visits, self.rng = world, plan, visits, rng
+        self.world, self.plan, self.rng = world, plan, np.random.default_rng(seed)
+        self.visits = visits = audience.visits(len(world.topics), self.rng)
         self.prefix = f"{plan.name}-{seed}"
         self.start = _start_of(plan)
         self.origin = self.start - timedelta(days=before)
-        self.within = visits.time >= before * DAY
         self.method = interleaving_of(plan, world)
         self.keys = (keys or Keys.usual()) if self.method is not None else keys
         self.systems = {} if self.method is not None else systems_by_variant(plan, world)
         self.control = world.systems.index(plan.systems[0]) if plan.systems else self.systems.get(plan.control, 0)
         self.units = [f"u{seed}-{n}" for n in range(int(visits.unit.max()) + 1)]
         self.assigned = [assign_one(plan, unit) for unit in self.units]
+        enrolled = np.array([one is not None for one in self.assigned], bool)
+        self.within = (visits.time >= before * DAY) & enrolled[visits.unit]  # searches in the experiment
         self.pages, self.tokens = self._pages()
         gains = [world.gains_of(topic, page) for topic, page in zip(visits.topic.tolist(), self.pages, strict=True)]
         self.gains: Floats = np.array(gains, np.float64)
-        self.clicks: npt.NDArray[np.bool_] = users.clicks(self.gains, rng)
+        self.clicks: npt.NDArray[np.bool_] = users.clicks(self.gains, self.rng)
 
     @property
     def design(self) -> str:
@@ -203,10 +193,6 @@ class SimulatedExperiment:
         arms = (f"{variant} shows {self.world.systems[system]}" for variant, system in self.systems.items())
         return f"A/B, {', '.join(arms)}"
 
-    def _in(self, search: int) -> bool:
-        """Whether a search is part of the experiment."""
-        return bool(self.within[search]) and self.assigned[int(self.visits.unit[search])] is not None
-
     def _pages(self) -> tuple[list[tuple[str, ...]], list[str | None]]:
         """The list of each search, and its token if it is interleaved."""
         coin = Random(int(self.rng.integers(2**63)))
@@ -214,7 +200,7 @@ class SimulatedExperiment:
         tokens: list[str | None] = []
         for search, (unit, topic) in enumerate(zip(self.visits.unit.tolist(), self.visits.topic.tolist(), strict=True)):
             assigned, token = self.assigned[unit], None
-            if assigned is None or not self._in(search):
+            if assigned is None or not self.within[search]:
                 page = self.world.rankings[self.control][topic]
             elif self.method is None or self.keys is None:
                 page = self.world.rankings[self.systems[assigned.variant]][topic]
@@ -222,19 +208,16 @@ class SimulatedExperiment:
                 mixed = self.method.draw([lists[topic] for lists in self.world.rankings], self.world.k, coin)
                 page = mixed.documents
                 content = encode_contents(self.method, self.world.systems, mixed.evidence, self.plan.name)
-                token = seal(content, self.keys, self._search(search), random=coin.randbytes)
+                token = seal(content, self.keys, f"{self.prefix}-s{search}", random=coin.randbytes)
             pages.append(page)
             tokens.append(token)
         return pages, tokens
-
-    def _search(self, number: int) -> str:
-        return f"{self.prefix}-s{number}"
 
     def events(self) -> Iterator[UserEvent]:
         """All events, by unit."""
         exposed: set[int] = set()
         for search, unit in enumerate(self.visits.unit.tolist()):
-            if self._in(search) and unit not in exposed:
+            if self.within[search] and unit not in exposed:
                 exposed.add(unit)
                 assigned = self.assigned[unit]
                 fields = assigned.exposure(self.plan.hash) if assigned else {}
@@ -254,7 +237,7 @@ class SimulatedExperiment:
     def _happenings(self, search: int, unit: int) -> Iterator[UserEvent]:
         """The events of one search: its impression, then each click with its dwell and perhaps a conversion."""
         topic = self.world.topics[int(self.visits.topic[search])]
-        page, name = self.pages[search], self._search(search)
+        page, name = self.pages[search], f"{self.prefix}-s{search}"
         query, token = self.world.queries.get(topic, topic), self.tokens[search]
         yield self._event("impression", search, unit, 0.001, "i", search=name, query=query, shown=page, credit=token)
         clock = 0.0
@@ -273,14 +256,11 @@ class SimulatedExperiment:
 
     def tallies(self) -> tuple[VariantTally, ...]:
         """The searches and clicks of each variant."""
-        variant = [each.variant if each is not None else "" for each in self.assigned]
-        inside = np.array([self._in(search) for search in range(len(self.visits.unit))], bool)
-        of_search = np.array([variant[unit] for unit in self.visits.unit.tolist()], object)
+        variant = np.array([each.variant if each is not None else "" for each in self.assigned], object)
         answer = []
         for name in self.plan.variants:
-            own = inside & (of_search == name)
-            units = len(set(self.visits.unit[own].tolist()))
-            clicks = self.clicks[own]
+            own = self.within & (variant[self.visits.unit] == name)
+            units, clicks = len(np.unique(self.visits.unit[own])), self.clicks[own]
             answer.append(VariantTally(name, units, int(own.sum()), int(clicks.any(axis=1).sum()), int(clicks.sum())))
         return tuple(answer)
 
@@ -415,8 +395,8 @@ class Trials(Answer):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         rates = [{**each._asdict(), "share": each.share, "error": each.error} for each in self.rates]
-        answer: dict[str, Any] = plain({**vars(self), "rates": rates}, how.digits)
-        return answer
+        facts = {**vars(self), "rates": rates}
+        return {key: plain(value, how.digits) for key, value in facts.items()}
 
 
 def false_alarms(
@@ -429,7 +409,7 @@ def false_alarms(
     seed: int = 0,
 ) -> Trials:
     """False alarms in A/A tests: both arms see the world's first system. Tests by unit, and naive tests by search."""
-    return _trials(world, (0, 0), users, audience or Audience(), None, replicates, alpha, seed)
+    return _trials(world, (0, 0), users, audience, None, replicates, alpha, seed)
 
 
 def power(
@@ -445,21 +425,21 @@ def power(
     """Power of A/B tests of the first two systems, and of interleaving them with the same number of units."""
     if len(world.systems) < 2:
         raise ConventionError("power: expected two systems, found one")
-    return _trials(world, (0, 1), users, audience or Audience(), method, replicates, alpha, seed)
+    return _trials(world, (0, 1), users, audience, method, replicates, alpha, seed)
 
 
 def _trials(
     world: World,
     pair: tuple[int, int],
     users: str | User,
-    audience: Audience,
+    audience: Audience | None,
     method: str | None,
     replicates: int,
     alpha: float,
     seed: int,
 ) -> Trials:
     refuse_below(1, replicates=replicates)
-    model, rng = users_named(users), np.random.default_rng(seed)
+    model, audience, rng = users_named(users), audience or Audience(), np.random.default_rng(seed)
     counts: dict[str, list[int]] = {}
     for _ in range(replicates):
         visits = audience.visits(len(world.topics), rng)
@@ -557,8 +537,8 @@ class SampleSizes(Answer):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         rows = [{**each._asdict(), "slack": each.slack} for each in self.rows]
-        answer: dict[str, Any] = plain({**vars(self), "rows": rows}, how.digits)
-        return answer
+        facts = {**vars(self), "rows": rows}
+        return {key: plain(value, how.digits) for key, value in facts.items()}
 
 
 def needs(

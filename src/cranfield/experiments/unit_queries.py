@@ -93,13 +93,11 @@ class PlannedMetric:
 
 def planned_metrics(plan: Plan) -> tuple[PlannedMetric, ...]:
     """The metrics of a plan, primaries first."""
-    choices = [*((each, False) for each in plan.primary), *((each, True) for each in plan.guardrails)]
-    return tuple(
-        PlannedMetric(
-            choice, metric_named(choice.metric, choice.parameters, plan.metrics), guards, i, (0.0, choice.window)
-        )
-        for i, (choice, guards) in enumerate(choices)
-    )
+    metrics = []
+    for i, choice in enumerate((*plan.primary, *plan.guardrails)):
+        definition = metric_named(choice.metric, choice.parameters, plan.metrics)
+        metrics.append(PlannedMetric(choice, definition, i >= len(plan.primary), i, (0.0, choice.window)))
+    return tuple(metrics)
 
 
 class HeaviestUnit(NamedTuple):
@@ -137,12 +135,12 @@ class UnitQueries:
         self._spill = tempfile.TemporaryDirectory(prefix="cranfield-")
         self.connection = connect()
         try:
-            self._open(log, memory)
+            self._open(memory)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, log: EventSource, memory: str | None) -> None:
+    def _open(self, memory: str | None) -> None:
         self.connection.execute(f"SET temp_directory = {literal(self._spill.name)}")
         if memory is not None:
             try:
@@ -151,8 +149,8 @@ class UnitQueries:
                 problem = str(error).splitlines()[0]
                 raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({problem})") from None
         with duckdb_in_words(self.plan.name, self.log.files()):
-            log.relation(self.connection).create_view("cranfield_events", replace=True)
-        if self.one("SELECT count(*) FROM cranfield_events")[0] < SMALL:
+            self.log.relation(self.connection).create_view("cranfield_events", replace=True)
+        if self.count("SELECT count(*) FROM cranfield_events") < SMALL:
             self.connection.execute("SET threads = 1")
         self._expose()
 
@@ -203,16 +201,12 @@ class UnitQueries:
 
     def exposed_before(self, time: datetime) -> int:
         """The number of units first exposed before some time."""
-        query = "SELECT count(*) FROM cranfield_exposed WHERE NOT override AND first < ?"
-        return int(self.one(query, naive(time))[0])
+        return self.count("SELECT count(*) FROM cranfield_exposed WHERE NOT override AND first < ?", naive(time))
 
     def entry_of(self, nth: int, start: datetime) -> datetime | None:
         """When the n-th unit since `start` entered; None if there are fewer."""
-        rows = self.rows(
-            "SELECT first FROM cranfield_exposed WHERE NOT override AND first >= ? ORDER BY first LIMIT 1 OFFSET ?",
-            naive(start),
-            nth - 1,
-        )
+        query = "SELECT first FROM cranfield_exposed WHERE NOT override AND first >= ? ORDER BY first LIMIT 1 OFFSET ?"
+        rows = self.rows(query, naive(start), nth - 1)
         return rows[0][0].replace(tzinfo=UTC) if rows else None
 
     def entered_by(self, times: Sequence[datetime], table: str = "all") -> list[list[int]]:
@@ -225,24 +219,19 @@ class UnitQueries:
         counts = dict(self.rows(query, *values))
         return {name: counts.get(name, 0) for name in self.plan.variants}
 
-    def enter(self, start: datetime, until: datetime) -> None:
-        """Select the units first exposed between two times, without overrides, and read their events."""
-        self.let_in(start, until)
-        self._see()
-
     def let_in(self, start: datetime, until: datetime) -> None:
-        """Select the units without reading their events, for counting."""
-        self.rows(
-            "CREATE OR REPLACE TEMP TABLE cranfield_all AS SELECT * FROM cranfield_exposed "
-            "WHERE NOT override AND first >= ? AND first < ?",
-            naive(start),
-            naive(until),
-        )
+        """Select the units first exposed between two times, without overrides; their events are not read yet."""
+        chosen = "SELECT * FROM cranfield_exposed WHERE NOT override AND first >= ? AND first < ?"
+        self.rows(f"CREATE OR REPLACE TEMP TABLE cranfield_all AS {chosen}", naive(start), naive(until))
         self.rows("CREATE OR REPLACE TEMP TABLE cranfield_entered AS SELECT * FROM cranfield_all")
         self.until = until
 
-    def _see(self) -> None:
-        """Make the table of the selected units' events until the end of the analysed time, with the plan's fields only."""
+    def enter(self, start: datetime, until: datetime) -> None:
+        """Select the units first exposed between two times, and read their events until the second time.
+
+        Of each event, only the fields that the plan needs are read.
+        """
+        self.let_in(start, until)
         fields = "".join(f", e.{name}" for name in self._fields())
         drops = "".join(
             f", {condition_sql(each.field, each.equals, each.matches)} AS drop_{i}"
@@ -276,27 +265,28 @@ class UnitQueries:
             if each.drop == "units":
                 count = self.leave_out(f"SELECT number FROM cranfield_kept WHERE drop_{i}")
             else:
-                count = self._dropped("cranfield_kept", f"drop_{i}")
+                count = self.count(f"DELETE FROM cranfield_kept WHERE drop_{i}")
             left_out.append(FilterCount(each.name, each.drop, count))
         return left_out
 
+    def count(self, query: str, *values: Any) -> int:
+        """The number of rows that a query counts or deletes."""
+        return int(self.one(query, *values)[0])
+
     def events(self) -> int:
         """The number of events of the selected units until the end of the analysed time."""
-        return int(self.one("SELECT count(*) FROM cranfield_kept")[0])
+        return self.count("SELECT count(*) FROM cranfield_kept")
 
     def events_after(self) -> int:
         """The number of events of the selected units after the end of the analysed time."""
         query = "SELECT count(*) FROM cranfield_events e JOIN cranfield_entered USING (unit) WHERE e.time >= ?"
-        return int(self.one(query, naive(self.until))[0])
+        return self.count(query, naive(self.until))
 
     def leave_out(self, which: str) -> int:
         """Leave out the units whose numbers a query selects, with all their events; returns how many."""
-        count = self._dropped("cranfield_entered", f"number IN ({which})")
-        self._dropped("cranfield_kept", "number NOT IN (SELECT number FROM cranfield_entered)")
+        count = self.count(f"DELETE FROM cranfield_entered WHERE number IN ({which})")
+        self.rows("DELETE FROM cranfield_kept WHERE number NOT IN (SELECT number FROM cranfield_entered)")
         return count
-
-    def _dropped(self, table: str, which: str) -> int:
-        return int(self.one(f"DELETE FROM {table} WHERE {which}")[0])
 
     def counts(self, table: str = "entered") -> dict[str, int]:
         """The number of units per variant; `all`: before filters."""
@@ -393,10 +383,8 @@ class UnitQueries:
         pairs = [(one, other) for i, one in enumerate(names) for other in names[i:]]
         sums = [f"avg({each.value(name)})" for name in names]
         sums += [f"covar_samp({each.value(a)}, {each.value(b)})" for a, b in pairs]
-        moments = {
-            name: Moments.from_covariances(0, dict.fromkeys(names, 0.0), dict.fromkeys(pairs, 0.0))
-            for name in self.plan.variants
-        }
+        nobody = Moments.from_covariances(0, dict.fromkeys(names, 0.0), dict.fromkeys(pairs, 0.0))
+        moments = dict.fromkeys(self.plan.variants, nobody)
         query = f"SELECT variant, count(*), {', '.join(sums)} FROM cranfield_units WHERE {where} GROUP BY variant"
         for variant, n, *values in self.rows(query):
             means = dict(zip(names, values, strict=False))
@@ -439,11 +427,6 @@ def naive(time: datetime) -> datetime:
 def midnight(time: datetime) -> datetime:
     """The beginning of a time's day in UTC."""
     return time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def day_windows(days: int) -> list[Window]:
-    """One window per day after the first exposure."""
-    return [(float(n), float(n + 1)) for n in range(days)]
 
 
 def days(number: float) -> timedelta:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.parameters import real, shortened
+from cranfield.experiments.offline_agreement import utf8_lines
 from cranfield.formats.csv_tables import rows_by_name
-from cranfield.formats.streams import files_in, opened
+from cranfield.formats.streams import files_in
 from cranfield.studies.plan import TASK_QUESTIONS, StudySchedule, Turn
 
 if TYPE_CHECKING:
@@ -77,16 +78,13 @@ def read_answers(schedule: StudySchedule, paths: Sequence[str]) -> StudyAnswers:
     names = {letter: system for system, letter in schedule.study.letters.items()}
     values: dict[StudyQuestion, float] = {}
     for path in files_in(paths, ".csv", "answers"):
-        for line, row in _rows(path):
-            system = row["system"].strip()
-            question = StudyQuestion(
-                row["participant"].strip(), row["task"].strip(), names.get(system, system), row["question"].strip()
-            )
+        for line, (participant, task, system, name, text) in _rows(path):
+            question = StudyQuestion(participant, task, names.get(system, system), name)
             if question not in every_question:
                 raise BadLineError(path, line, _misfit(schedule, question))
-            if not row["value"].strip():
+            if not text:
                 continue
-            value = _value(schedule, question, row["value"].strip(), path, line)
+            value = _value(schedule, question, text, path, line)
             if values.setdefault(question, value) != value:
                 earlier = f"{question.participant} answered {question.name} before, as {values[question]:g}"
                 raise BadLineError(path, line, f"{earlier}; found {value:g}")
@@ -95,13 +93,10 @@ def read_answers(schedule: StudySchedule, paths: Sequence[str]) -> StudyAnswers:
     return StudyAnswers(schedule, values, len(every_question) - len(values))
 
 
-def _rows(path: str) -> Iterable[tuple[int, dict[str, str]]]:
-    try:
-        text = bytes(opened(path).buffer).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: expected utf-8, found byte {error.object[error.start]:#04x}") from None
-    for line, row in rows_by_name(text.splitlines(), path, ",", HEAD):
-        cells = {name: cell for name in HEAD if (cell := row[name]) is not None}
+def _rows(path: str) -> Iterable[tuple[int, list[str]]]:
+    """The cells of `HEAD` in each line of a file, without white space around them."""
+    for line, row in rows_by_name(utf8_lines(path), path, ",", HEAD):
+        cells = [cell.strip() for name in HEAD if (cell := row[name]) is not None]
         if len(cells) < len(HEAD):
             raise BadLineError(path, line, f"expected {len(HEAD)} columns ({', '.join(HEAD)}), found fewer")
         yield line, cells

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from cranfield.base.errors import DataError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cranfield.studies.plan import Questionnaire, StudySchedule, Turn
 
 TEMPLATE = "answers.csv"
+SECONDS = '<input type="number" min="0" step="any" inputmode="decimal" aria-label="Seconds of task {}">'
 STYLE = """
 fieldset { border: 1px solid var(--rule); border-radius: 6px; margin: 0 0 .8rem; padding: .5rem .9rem; max-width: 48rem; }
 fieldset label { margin-right: 1.1rem; white-space: nowrap; }
@@ -58,22 +60,20 @@ def write_forms(schedule: StudySchedule, folder: str) -> list[str]:
     if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
         raise DataError(f"{folder}: expected a folder that is empty or not there, found something in it")
     os.makedirs(folder, exist_ok=True)
-    files = {f"{person}.html": form(schedule, person) for person in schedule.study.people}
-    files[TEMPLATE] = template(schedule)
-    for name, text in files.items():
+    pages = {f"{person}.html": form(schedule, person) for person in schedule.study.people}
+    pages[TEMPLATE] = template(schedule)
+    for name, text in pages.items():
         write_bytes(os.path.join(folder, name), [text.encode()])
-    return list(files)
+    return list(pages)
 
 
 def form(schedule: StudySchedule, participant: str) -> str:
     """The page of a participant."""
     study, turns = schedule.study, schedule.of(participant)
-    style = _page_style() + STYLE
+    style = files("cranfield.reports").joinpath("page.css").read_text(encoding="utf-8") + STYLE
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(SCRIPT)}'; base-uri 'none'; form-action 'none'"
-    parts = []
-    for system in dict.fromkeys(turn.system for turn in turns):
-        own = [turn for turn in turns if turn.system == system]
-        parts.append(_part(schedule, participant, own))
+    systems = dict.fromkeys(turn.system for turn in turns)
+    parts = [_part(schedule, participant, [turn for turn in turns if turn.system == each]) for each in systems]
     title = html_text(f"{study.name}, {participant}")
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -98,7 +98,7 @@ def _part(schedule: StudySchedule, participant: str, turns: list[Turn]) -> str:
         lines += [
             f'<h3>Task {turn.position}</h3><p class="task">{html_text(texts[turn.task])}</p>',
             _fieldset(of_task, "success", "Did you find what was asked?", _radios(of_task, "success", ["yes", "no"])),
-            _fieldset(of_task, "seconds", "Seconds that it took", _seconds(turn.position)),
+            _fieldset(of_task, "seconds", "Seconds that it took", SECONDS.format(turn.position)),
         ]
     lines += [_questions((participant, "", letter), each) for each in study.questionnaires]
     return "\n".join(lines) + "</section>\n"
@@ -127,16 +127,6 @@ def _fieldset(where: tuple[str, str, str], question: str, text: str, inputs: str
 def _radios(where: tuple[str, str, str], question: str, values: Iterable[str]) -> str:
     name = html_text("/".join([*where[1:], question]))
     return "".join(f'<label><input type="radio" name="{name}" value="{each}"> {each}</label>' for each in values)
-
-
-def _seconds(position: int) -> str:
-    return f'<input type="number" min="0" step="any" inputmode="decimal" aria-label="Seconds of task {position}">'
-
-
-def _page_style() -> str:
-    from importlib.resources import files
-
-    return files("cranfield.reports").joinpath("page.css").read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -14,14 +14,13 @@ import math
 import string
 from collections import Counter
 from dataclasses import dataclass
-from math import lcm
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import refuse_below, shortened
-from cranfield.base.results import Layout, Lines, Part, Rows, Table, plain
+from cranfield.base.results import Layout, Lines, Part, Rows, Table
 from cranfield.base.schemas import Between, Expected, OneOf, Text, Texts, TomlFile, value_text
 from cranfield.base.text_layout import counted
 
@@ -251,11 +250,9 @@ def _refuse(file: File, study: Study) -> None:
     if not study.tasks or len(study.tasks) % len(study.systems):
         expected = f"a multiple of {len(study.systems)}, as many with each system"
         file.refuse(f"expected tasks [[task]] in {expected}, found {len(study.tasks)}", "task")
-    for kind, names in (("system", study.systems), ("task", [task.id for task in study.tasks])):
+    for kind, key, names in (("system", "systems", study.systems), ("task", "task", [task.id for task in study.tasks])):
         if twice := [name for name, n in Counter(names).items() if n > 1]:
-            file.refuse(
-                f"expected each {kind} once, found {twice[0]!r} twice", f"{kind}s" if kind == "system" else kind
-            )
+            file.refuse(f"expected each {kind} once, found {twice[0]!r} twice", key)
     letters = study.letters
     if clash := [name for name in study.systems if name in letters.values() and letters[name] != name]:
         problem = f"system {clash[0]!r} is called as participants call another; give it a longer name"
@@ -308,28 +305,26 @@ class StudySchedule(Rows[Turn]):
 
     def uneven(self) -> list[str]:
         """Sentences about what is not balanced."""
-        counts: dict[str, Counter[Any]] = {
-            "a system in each part": Counter((turn.system, turn.part) for turn in self.rows),
-            "a task with each system": Counter((turn.task, turn.system) for turn in self.rows),
-            "a task at each position": Counter((turn.task, turn.position) for turn in self.rows),
-        }
         tasks, systems = len(self.study.tasks), len(self.study.systems)
-        kinds = dict(zip(counts, (systems**2, tasks * systems, tasks**2), strict=True))
+        pairs: dict[str, tuple[int, list[Any]]] = {  # how many pairs there should be, and those of all turns
+            "a system in each part": (systems**2, [(turn.system, turn.part) for turn in self.rows]),
+            "a task with each system": (tasks * systems, [(turn.task, turn.system) for turn in self.rows]),
+            "a task at each position": (tasks**2, [(turn.task, turn.position) for turn in self.rows]),
+        }
         sentences = []
-        for what, count in counts.items():
-            least = min(count.values()) if len(count) == kinds[what] else 0
-            if least < max(count.values()):
-                sentences.append(f"{what}: {least} to {max(count.values())} times")
+        for what, (number, own) in pairs.items():
+            counts = Counter(own).values()
+            least = min(counts) if len(counts) == number else 0
+            if least < max(counts):
+                sentences.append(f"{what}: {least} to {max(counts)} times")
         return sentences
 
     def content(self, how: Layout) -> Iterable[Part]:
         study, uneven = self.study, self.uneven()
         people = counted(study.participants, "participant")
         order = f"{people}, {counted(len(study.tasks), 'task')} each, {len(study.systems)} systems; order {study.order}"
-        verdict = (
-            "All is balanced" if not uneven else f"Not balanced; it is with {self.balanced} participants or a multiple"
-        )
-        yield Lines([f"{order}.", f"{verdict}."])
+        unbalanced = f"Not balanced; it is with {self.balanced} participants or a multiple"
+        yield Lines([f"{order}.", f"{unbalanced if uneven else 'All is balanced'}."])
         head = ["participant", *(f"{n}" for n in range(1, len(study.tasks) + 1))]
         rows = [
             [person, *(f"{turn.task} {study.letters[turn.system]}" for turn in self.of(person))]
@@ -347,9 +342,7 @@ class StudySchedule(Rows[Turn]):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         turns = [turn._asdict() for turn in self.rows]
-        facts = {"study": self.study.name, "balanced": self.balanced, "uneven": self.uneven(), "turns": turns}
-        answer: dict[str, Any] = plain(facts, how.digits)
-        return answer
+        return {"study": self.study.name, "balanced": self.balanced, "uneven": self.uneven(), "turns": turns}
 
 
 def schedule(study: Study) -> StudySchedule:
@@ -378,6 +371,6 @@ def _rows(order: str, n: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]
         yield from zip(*both, strict=True)
         return
     systems, groups = williams(n), latin(n)
-    together = lcm(len(systems), n)  # rows until the same pair comes again; then the groups shift by one
+    together = math.lcm(len(systems), n)  # rows until the same pair comes again; then the groups shift by one
     for number in range(len(systems) * n):
         yield systems[number % len(systems)], groups[(number + number // together) % n]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.base.errors import DataError
-from cranfield.base.results import Answer, Cell, Layout, Lines, Part, Table, plain
+from cranfield.base.results import Answer, Cell, Layout, Lines, Part, Table, as_dicts, plain
 from cranfield.base.text_layout import counted
 from cranfield.stats.correction import correct
 from cranfield.stats.interval_limits import EffectInterval
@@ -88,9 +88,8 @@ class StudyResults(Answer):
     uneven: tuple[str, ...]
 
     def content(self, how: Layout) -> Iterable[Part]:
-        yield Lines(
-            [*self._verdicts(), f"{counted(self.participants, 'participant')}; intervals of {100 * self.level:g}%"]
-        )
+        people = counted(self.participants, "participant")
+        yield Lines([*self._verdicts(), f"{people}; intervals of {100 * self.level:g}%"])
         head = ["outcome", "system", "value", "low", "high", "n", "alpha"]
         rows: list[list[Cell | str]] = []
         for own in self.levels:
@@ -101,9 +100,8 @@ class StudyResults(Answer):
         rows = []
         for each in self.pairs:
             signed = (how.cell(number, signed=True) for number in (each.difference, each.low, each.high))
-            rows.append(
-                [each.outcome, f"{each.other} - {each.one}", *signed, how.cell(each.p), how.cell(each.corrected)]
-            )
+            chances = map(how.cell, (each.p, each.corrected))
+            rows.append([each.outcome, f"{each.other} - {each.one}", *signed, *chances])
         yield Table(head, rows, names=2, left=2, caption="within participants", notes=["seconds: ratio less 1"])
         rows = [[str(at.position), str(at.tasks), how.cell(at.success), how.cell(at.seconds)] for at in self.places]
         yield Table(["position", "tasks", "success", "seconds"], rows, caption="by position in the order of tasks")
@@ -114,20 +112,16 @@ class StudyResults(Answer):
         for each in self.pairs:
             if each.corrected < 1 - self.level:
                 by = f"{each.difference:+.1%}" if each.outcome in (SECONDS, SUCCESS) else f"{each.difference:+.3g}"
-                sentences.append(
-                    f"{each.outcome}: {each.other} differs from {each.one} by {by} (p = {each.corrected:.3g})"
-                )
+                systems = f"{each.other} differs from {each.one}"
+                sentences.append(f"{each.outcome}: {systems} by {by} (p = {each.corrected:.3g})")
         return sentences or ["No difference between systems is shown."]
 
     def _learned(self) -> str:
         if self.learning is None:
             return "Learning: too few times to tell"
         each = self.learning
-        verdict = (
-            "not shown"
-            if not each.p < 1 - self.level
-            else f"people get {'faster' if each.difference < 0 else 'slower'}"
-        )
+        change = f"people get {'faster' if each.difference < 0 else 'slower'}"
+        verdict = change if each.p < 1 - self.level else "not shown"
         exists = EffectInterval(each.difference, each.low, each.high).exists
         interval = f"[{each.low:+.1%}, {each.high:+.1%}]" if exists else "(no interval)"
         return f"Learning: seconds change by {each.difference:+.1%} {interval} from one task to the next: {verdict}"
@@ -137,9 +131,8 @@ class StudyResults(Answer):
         if self.missing:
             notes.append(f"{counted(self.missing, 'question')} not answered")
         if self.uneven:
-            notes.append(
-                f"the order is not balanced, so that learning may pass for a difference ({'; '.join(self.uneven)})"
-            )
+            unbalanced = "the order is not balanced, so that learning may pass for a difference"
+            notes.append(f"{unbalanced} ({'; '.join(self.uneven)})")
         if not self.every_time:
             notes.append("times are those of tasks that succeeded")
         if len({each.outcome for each in self.pairs}) > 1:
@@ -147,22 +140,19 @@ class StudyResults(Answer):
         return [*notes, "success takes every task for a trial of its own; a participant's tasks may be alike"]
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        answer: dict[str, Any] = plain(
-            {
-                "study": self.name,
-                "participants": self.participants,
-                "level": self.level,
-                "test": self.test,
-                "outcomes": [each._asdict() for each in self.levels],
-                "pairs": [each._asdict() for each in self.pairs],
-                "positions": [each._asdict() for each in self.places],
-                "learning": None if self.learning is None else self.learning._asdict(),
-                "missing": self.missing,
-                "uneven": list(self.uneven),
-            },
-            how.digits,
-        )
-        return answer
+        facts = {
+            "study": self.name,
+            "participants": self.participants,
+            "level": self.level,
+            "test": self.test,
+            "outcomes": as_dicts(self.levels),
+            "pairs": as_dicts(self.pairs),
+            "positions": as_dicts(self.places),
+            "learning": as_dicts(self.learning),
+            "missing": self.missing,
+            "uneven": self.uneven,
+        }
+        return {key: plain(value, how.digits) for key, value in facts.items()}
 
 
 def analyze(answers: StudyAnswers, *, test: str = "t", level: float = 0.95, every_time: bool = False) -> StudyResults:
@@ -177,10 +167,12 @@ def analyze(answers: StudyAnswers, *, test: str = "t", level: float = 0.95, ever
     levels = [_success(answers, system, level) for system in study.systems]
     levels += [_mean(SECONDS, system, column, level, np.exp) for system, column in _columns(answers, tables[SECONDS])]
     for each in study.questionnaires:
-        tables[each.name] = _scores(answers, each)
-        for system, column in _columns(answers, tables[each.name]):
-            average = _mean(each.name, system, column, level)
-            levels.append(average._replace(alpha=cronbach(_turned(answers, each, system))))
+        tables_about = [_about(answers, each, system) for system in study.systems]
+        tables[each.name] = np.array([[each.score(row) for row in table] for table in tables_about], np.float64).T
+        for (system, column), table in zip(_columns(answers, tables[each.name]), tables_about, strict=True):
+            turned = each.turned(table)
+            complete = turned[~np.isnan(turned).any(axis=1)]
+            levels.append(_mean(each.name, system, column, level)._replace(alpha=cronbach(complete)))
     pairs = [pair for name, table in tables.items() for pair in _pairs(name, study.systems, table, paired_test, level)]
     return StudyResults(
         study.name,
@@ -197,23 +189,23 @@ def analyze(answers: StudyAnswers, *, test: str = "t", level: float = 0.95, ever
     )
 
 
+def _answers(answers: StudyAnswers, turns: Iterable[Turn], name: str) -> dict[Turn, float]:
+    """The answers to a question about the tasks of some turns; turns without an answer are left out."""
+    return {turn: value for turn in turns if (value := answers.of(turn, name)) is not None}
+
+
 def _times(answers: StudyAnswers, every_time: bool) -> Mapping[Turn, float]:
     """The logarithm of each time by turn; of successful tasks only, unless `every_time`."""
-    times = {}
-    for turn in answers.schedule.rows:
-        seconds = answers.of(turn, SECONDS)
-        if seconds is not None and (every_time or answers.of(turn, SUCCESS)):
-            times[turn] = math.log(seconds)
-    return times
+    turns = answers.schedule.rows
+    success, seconds = _answers(answers, turns, SUCCESS), _answers(answers, turns, SECONDS)
+    return {turn: math.log(time) for turn, time in seconds.items() if every_time or success.get(turn)}
 
 
 def _by_person(answers: StudyAnswers, outcome: str, every_time: bool = True) -> Floats:
     """Means over a participant's tasks with each system: participants × systems; NaN without tasks."""
     study = answers.schedule.study
-    if outcome == SECONDS:
-        values = _times(answers, every_time)
-    else:
-        values = {turn: value for turn in answers.schedule.rows if (value := answers.of(turn, outcome)) is not None}
+    seconds = outcome == SECONDS
+    values = _times(answers, every_time) if seconds else _answers(answers, answers.schedule.rows, outcome)
     cells: dict[tuple[str, str], list[float]] = {}
     for turn, value in values.items():
         cells.setdefault((turn.participant, turn.system), []).append(value)
@@ -221,31 +213,12 @@ def _by_person(answers: StudyAnswers, outcome: str, every_time: bool = True) -> 
     return np.array(rows, np.float64)
 
 
-def _turned(answers: StudyAnswers, questionnaire: Questionnaire, system: str) -> Floats:
-    """The complete, recoded answers about a system: participants × items."""
-    table = [
+def _about(answers: StudyAnswers, questionnaire: Questionnaire, system: str) -> list[list[float]]:
+    """The answers to a questionnaire about a system: participants × items; NaN if one is missing."""
+    return [
         [answers.values.get(StudyQuestion(person, "", system, name), np.nan) for name in questionnaire.questions]
         for person in answers.schedule.study.people
     ]
-    turned = questionnaire.turned(table)
-    return np.asarray(turned[~np.isnan(turned).any(axis=1)], np.float64)
-
-
-def _scores(answers: StudyAnswers, questionnaire: Questionnaire) -> Floats:
-    study = answers.schedule.study
-    rows = [
-        [
-            questionnaire.score(
-                [
-                    answers.values.get(StudyQuestion(person, "", system, name), np.nan)
-                    for name in questionnaire.questions
-                ]
-            )
-            for system in study.systems
-        ]
-        for person in study.people
-    ]
-    return np.array(rows, np.float64)
 
 
 def _columns(answers: StudyAnswers, table: Floats) -> Iterable[tuple[str, Floats]]:
@@ -257,9 +230,9 @@ def _success(answers: StudyAnswers, system: str, level: float) -> OutcomeLevel:
     from scipy.special import ndtri  # type: ignore[import-untyped, unused-ignore]
 
     turns = (turn for turn in answers.schedule.rows if turn.system == system)
-    successes = [value for turn in turns if (value := answers.of(turn, SUCCESS)) is not None]
+    successes = _answers(answers, turns, SUCCESS).values()
     if not successes:
-        return OutcomeLevel(SUCCESS, system, math.nan, math.nan, math.nan, 0)
+        return OutcomeLevel(SUCCESS, system, NAN, NAN, NAN, 0)
     low, high = adjusted_wald(sum(successes), len(successes), float(ndtri((1 + level) / 2)))
     return OutcomeLevel(SUCCESS, system, sum(successes) / len(successes), float(low), float(high), len(successes))
 
@@ -284,17 +257,12 @@ def _pairs(outcome: str, systems: Sequence[str], table: Floats, test: Test, leve
     for i, j in combinations(range(len(systems)), 2):
         both = ~np.isnan(table[:, [i, j]]).any(axis=1)
         a, b = table[both, i], table[both, j]
-        if len(a) < 2:
-            reason = "fewer than two participants have both"
-            pairs.append(
-                Versus(outcome, systems[i], systems[j], NAN, NAN, NAN, NAN, NAN, participants=len(a), reason=reason)
-            )
-            continue
-        result = test(a, b, level=level, rng=np.random.default_rng(0))
-        difference, low, high = _on_scale(outcome, float(np.mean(b - a)), result.low, result.high)
-        pairs.append(
-            Versus(outcome, systems[i], systems[j], difference, low, high, result.p, NAN, len(a), result.reason)
-        )
+        interval, p, reason = EffectInterval(NAN), NAN, "fewer than two participants have both"
+        if len(a) >= 2:
+            result = test(a, b, level=level, rng=np.random.default_rng(0))
+            interval = _on_scale(outcome, float(np.mean(b - a)), result.low, result.high)
+            p, reason = result.p, result.reason
+        pairs.append(Versus(outcome, systems[i], systems[j], *interval, p, NAN, len(a), reason))
     corrected = correct([each.p for each in pairs]).tolist()
     return [each._replace(corrected=p) for each, p in zip(pairs, corrected, strict=True)]
 
@@ -303,7 +271,7 @@ def _places(answers: StudyAnswers, every_time: bool) -> Iterable[PositionResult]
     times = _times(answers, every_time)
     for position in range(1, len(answers.schedule.study.tasks) + 1):
         turns = [turn for turn in answers.schedule.rows if turn.position == position]
-        successes = [value for turn in turns if (value := answers.of(turn, SUCCESS)) is not None]
+        successes = [*_answers(answers, turns, SUCCESS).values()]
         seconds = [times[turn] for turn in turns if turn in times]
         mean = math.exp(float(np.mean(seconds))) if seconds else math.nan
         yield PositionResult(position, len(successes), float(np.mean(successes)) if successes else math.nan, mean)

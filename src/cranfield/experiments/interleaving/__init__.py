@@ -20,7 +20,7 @@ from cranfield.experiments.interleaving.method import METHODS, Coin, Interleavin
 from cranfield.experiments.interleaving.token import Keys, encode_contents, seal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["METHODS", "Coin", "Interleaved", "InterleavingMethod", "interleave"]
 
@@ -48,7 +48,9 @@ def interleave(
     systems, lists = _named(rankings)
     refuse_below(1, k=k)
     if len(lists) < 2 or (len(lists) > 2 and not mixer.many):
-        raise DataError(f"{mixer.name} interleaves {_takes(mixer)}, found {len(lists)}")
+        others = ", ".join(name for name, each in METHODS.items() if each.many)
+        expected = "two rankings or more" if mixer.many else f"two rankings (for more: {others})"
+        raise DataError(f"{mixer.name} interleaves {expected}, found {len(lists)}")
     if not hasattr(coin, "randrange"):
         raise ConventionError(f"coin must be a random.Random or compatible, found {type(coin).__name__}")
     mixed = mixer.draw(lists, k, coin)
@@ -64,12 +66,6 @@ def method_of(typed: str, **parameters: Any) -> InterleavingMethod:
 def _method(typed: str, parameters: tuple[tuple[str, str], ...]) -> InterleavingMethod:
     named = METHODS.named(typed)
     return type(named)(**{**named.values, **dict(parameters)}) if parameters else named
-
-
-def _takes(method: InterleavingMethod) -> str:
-    if method.many:
-        return "two rankings or more"
-    return f"two rankings (for more: {', '.join(name for name, each in METHODS.items() if each.many)})"
 
 
 def _named(rankings: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
@@ -115,13 +111,14 @@ class Interleaved(Answer):
     @property
     def teams(self) -> tuple[str | None, ...]:
         """Per document, the system that gains most from a single click on it; None if no system or several do."""
-        return tuple(map(self._team, range(1, len(self.documents) + 1)))
+        return tuple(team for _, _, team, _ in self._clicks())
 
-    def _team(self, rank: int) -> str | None:
-        credits = self.earned({rank: 1.0})
-        most = max(credits.values())
-        best = [system for system, one in credits.items() if one > most - 1e-9]
-        return best[0] if len(best) == 1 else None
+    def _clicks(self) -> Iterator[tuple[int, Any, str | None, dict[str, float]]]:
+        """The rank of each document, the document, its team, and the credit of each system for a click on it alone."""
+        for rank, document in enumerate(self.documents, 1):
+            credits = self.earned({rank: 1.0})
+            best = [system for system, one in credits.items() if one > max(credits.values()) - 1e-9]
+            yield rank, document, best[0] if len(best) == 1 else None, credits
 
     @property
     def token(self) -> str:
@@ -138,15 +135,12 @@ class Interleaved(Answer):
     def content(self, how: Layout) -> Iterable[Part]:
         yield f"{self.method} of {', '.join(self.systems)}: {len(self.documents)} documents"
         head = ["rank", "document", "a click is for", *self.systems]
-        rows: list[list[Cell | str]] = []
-        for rank, (document, team) in enumerate(zip(self.documents, self.teams, strict=True), 1):
-            credits = self.earned({rank: 1.0}).values()
-            rows.append([str(rank), str(document), team or "-", *(how.cell(one) for one in credits)])
+        rows: list[list[Cell | str]] = [
+            [str(rank), str(document), team or "-", *map(how.cell, credits.values())]
+            for rank, document, team, credits in self._clicks()
+        ]
         yield Table(head, rows, names=2, left=3, title="credit per system for a single click")
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        lines = [
-            {"rank": rank, "document": document, "team": team, "credit": self.earned({rank: 1.0})}
-            for rank, (document, team) in enumerate(zip(self.documents, self.teams, strict=True), 1)
-        ]
+        lines = [dict(zip(("rank", "document", "team", "credit"), each, strict=True)) for each in self._clicks()]
         return {"method": str(self.method), "systems": list(self.systems), "documents": lines}

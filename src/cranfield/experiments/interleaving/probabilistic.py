@@ -7,18 +7,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.parameters import Real
-from cranfield.experiments.interleaving.method import (
-    Coin,
-    InterleavingMethod,
-    ListEvidence,
-    MixedList,
-    ranks_by_document,
-)
+from cranfield.experiments.interleaving.method import InterleavingMethod, ListEvidence, MixedList, ranks_by_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.experiments.interleaving.method import Lists
+    from cranfield.experiments.interleaving.method import Coin, Lists
 
 
 class Probabilistic(InterleavingMethod):
@@ -85,9 +79,8 @@ class Probabilistic(InterleavingMethod):
             unseen = sum([weights[rank] for rank in range(1, n + 1) if rank not in ranks])
             own = [weights[rank] for rank in ranks]
             chance.append(own)
-            rest.append(
-                [*accumulate(reversed(own), initial=unseen)][:0:-1]
-            )  # summing small terms first keeps precision
+            # summing small terms first keeps precision
+            rest.append([*accumulate(reversed(own), initial=unseen)][:0:-1])
         return chance, rest
 
 

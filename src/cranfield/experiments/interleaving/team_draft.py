@@ -55,9 +55,8 @@ class TeamDraft(InterleavingMethod):
                 documents[top[at]] = None
                 for left in short:
                     left.discard(top[at])
-        more = (
-            () if all(team for [team] in teams) else (credited,)
-        )  # separates a shared top from a ranking that ran out
+        # where credit begins separates a shared top from a ranking that ran out
+        more = () if all(team for [team] in teams) else (credited,)
         return MixedList(tuple(documents), ListEvidence(tuple(teams), more))
 
     def credit(self, evidence: ListEvidence, systems: int, clicks: Mapping[int, float]) -> list[float]:
@@ -70,10 +69,8 @@ class TeamDraft(InterleavingMethod):
 
     def run_out(self, evidence: ListEvidence, systems: int) -> set[int]:
         teams = [team for [team] in evidence.marks]
-        first = next(
-            (rank for rank, team in enumerate(teams) if team), len(teams)
-        )  # above: a shared top, in old tokens
-        [start] = evidence.more or [first]
+        # tokens of earlier versions do not say where credit begins: ranks above the first team are a shared top
+        [start] = evidence.more or [next((rank for rank, team in enumerate(teams) if team), len(teams))]
         return {rank for rank, team in enumerate(teams) if not team and rank >= start}
 
 

@@ -11,7 +11,6 @@ systems' names; then whole numbers. Those of the ranks take as many bits as the 
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import re
 import secrets
@@ -73,13 +72,10 @@ class Keys:
         """Keys from a text, separated by spaces, commas or line ends; a comment begins with #."""
         words = re.sub(r"#.*", "", text).replace(",", " ").split()
         try:
-            secret_keys = tuple(_bytes(word) for word in words)
-        except (ValueError, binascii.Error):
-            secret_keys = ()
-        if not secret_keys or any(len(secret) != KEY for secret in secret_keys):
+            return cls(tuple(map(_bytes, words)))
+        except ValueError:
             expected = f"keys of {KEY} bytes in URL-safe base64 ({len(_text(bytes(KEY)))} characters each)"
-            raise DataError(f"{where}: expected {expected}; Keys.new().text() makes one")
-        return cls(secret_keys)
+            raise DataError(f"{where}: expected {expected}; Keys.new().text() makes one") from None
 
     def text(self) -> str:
         """The keys as text that `parse` reads, one per line."""
@@ -124,13 +120,6 @@ def seal(
     return _text(bytes([VERSION]) + nonce + keys.ciphers[0].encrypt(inside, _associated_data(VERSION, nonce, search)))
 
 
-class OpenedToken(NamedTuple):
-    """The bytes in a token and its expiry (seconds since 1970); None: it does not expire."""
-
-    content: bytes
-    expires: int | None
-
-
 def unseal(token: str, keys: Keys, search: str = "", at: float | None = None) -> bytes:
     """The bytes in a token; TokenError if it had expired at the time `at` (default: now)."""
     content, expires = open_token(token, keys, search)
@@ -140,22 +129,22 @@ def unseal(token: str, keys: Keys, search: str = "", at: float | None = None) ->
     return content
 
 
-def open_token(token: str, keys: Keys, search: str = "") -> OpenedToken:
-    """Open a token, whether or not it has expired."""
+def open_token(token: str, keys: Keys, search: str = "") -> tuple[bytes, int | None]:
+    """The bytes in a token, whether or not it has expired, and its expiry (seconds since 1970; None: it has none)."""
     raw = _raw(token)
     version, nonce, sealed = raw[0], raw[1 : 1 + NONCE], raw[1 + NONCE :]
     if version != VERSION:
         raise TokenError(f"a token of version {version}; this cranfield opens version {VERSION}")
     inside = _decrypt(sealed, keys, _associated_data(version, nonce, search))
     if inside[0] == PLAIN:
-        return OpenedToken(inside[1:], None)
-    return OpenedToken(inside[5:], int.from_bytes(inside[1:5], "big"))
+        return inside[1:], None
+    return inside[5:], int.from_bytes(inside[1:5], "big")
 
 
 def _raw(token: str) -> bytes:
     try:
         raw = _bytes(token) if len(token) <= LONGEST else b""
-    except (ValueError, TypeError, AttributeError, binascii.Error):
+    except (ValueError, TypeError, AttributeError):
         raw = b""
     if len(raw) <= 1 + NONCE + SEAL:
         raise TokenError("expected a sealed token, found something else; was it cut or encoded twice?")
@@ -260,15 +249,15 @@ def _read(content: bytes) -> TokenContents:
     plan, stream = "", iter(content)
     if content[:1] == PLANNED:
         next(stream)
-        plan = _read_text(stream, _number(stream))
+        plan = _read_text(stream)
     letter = chr(next(stream))
     cls = next((each for each in METHODS.values() if each.letter == letter), None)
     if cls is None:
         raise TokenError(f"the token names a method {letter!r} that this version of cranfield does not know")
     systems = _number(stream)
-    changed, *names = [_read_text(stream, _number(stream)) for _ in range(systems + 1)]
+    changed, *names = [_read_text(stream) for _ in range(systems + 1)]
     ranks, each, width = _number(stream), _number(stream), _number(stream)
-    bits = int.from_bytes(bytes(_next_bytes(stream, (ranks * each * width + 7) // 8)), "big")
+    bits = int.from_bytes(_next_bytes(stream, (ranks * each * width + 7) // 8), "big")
     places = range(ranks * each - 1, -1, -1)
     flat = [bits >> place * width & (1 << width) - 1 for place in places]
     marks = tuple([tuple(flat[rank * each : (rank + 1) * each]) for rank in range(ranks)])
@@ -302,9 +291,9 @@ def _number(stream: Iterator[int], first: int | None = None) -> int:
     return number
 
 
-def _next_bytes(stream: Iterator[int], n: int) -> list[int]:
-    return [next(stream) for _ in range(n)]
+def _next_bytes(stream: Iterator[int], n: int) -> bytes:
+    return bytes([next(stream) for _ in range(n)])
 
 
-def _read_text(stream: Iterator[int], n: int) -> str:
-    return bytes(_next_bytes(stream, n)).decode("utf-8", "surrogatepass")
+def _read_text(stream: Iterator[int]) -> str:
+    return _next_bytes(stream, _number(stream)).decode("utf-8", "surrogatepass")

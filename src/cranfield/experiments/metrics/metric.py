@@ -77,9 +77,7 @@ class Metric(Registered, ABC):
     click_facts: ClassVar[Mapping[str, str]] = {}  # aggregates over the clicks of one search, NULL if there are none
     ordered: ClassVar[Mapping[str, str]] = {}  # window expressions about the unit's next search
     q: float = 0.5  # of a quantile
-    counts_if: str = (
-        ""  # the SQL condition on the numerator `x` that a unit must meet to count; empty: every unit counts
-    )
+    counts_if: str = ""  # an SQL condition on the numerator `x`: which units count; empty: all
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -105,8 +103,7 @@ class Metric(Registered, ABC):
     @property
     def unreadable(self) -> list[str]:
         """Conditions on events whose number cannot be read."""
-        sums = [self.numerator, *([] if self.denominator is None else [self.denominator])]
-        return [each.unreadable for each in sums if each.unreadable]
+        return [each.unreadable for each in (self.numerator, self.denominator) if each is not None and each.unreadable]
 
 
 def page(cls: type[Metric]) -> dict[str, Any]:
