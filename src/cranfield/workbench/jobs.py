@@ -20,6 +20,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.base.errors import CranfieldError
@@ -354,17 +355,18 @@ def lives(name: str) -> bool:
 
 
 def _boot() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return "-"
+    """The id of this boot of the machine; `-` if the system does not tell."""
+    return _proc("sys/kernel/random/boot_id").strip() or "-"
 
 
 def _start(pid: int) -> str:
     """The start time of a process in clock ticks; `-` if the system does not tell."""
+    return "".join(_proc(f"{pid}/stat").rpartition(")")[2].split()[19:20]) or "-"
+
+
+def _proc(name: str) -> str:
+    """A file of Linux's /proc; empty if there is none."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return "-"
+        return Path("/proc", name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -41,18 +41,24 @@ USUAL = (
 )
 
 
-SHARED = ("undo", "help")  # keys of /judge that /prefer has too
+SHARED = {"prefer": ("undo", "help"), "adjudicate": ("skip", "undo", "note", "help")}  # keys of /judge, too
 
 
 def is_on(each: Shortcut, page: str) -> bool:
     """Whether a shortcut exists on a page."""
-    return each.page == page or (page == "prefer" and each.name in SHARED)
+    return each.page == page or each.name in SHARED.get(page, ())
 
 
 def keys_of(settings: Mapping[str, Any]) -> list[Shortcut]:
     """The shortcuts with the keys of somebody's settings."""
     own = settings.get("keys", {})
     return [each._replace(key=own.get(each.name, each.key)) for each in USUAL]
+
+
+def keys_on(settings: Mapping[str, Any], page: str) -> tuple[list[Shortcut], dict[str, Any]]:
+    """The shortcuts of a page by somebody's settings, and the settings that the page's script needs."""
+    keys = [each for each in keys_of(settings) if is_on(each, page)]
+    return keys, {"keys": {each.name: each.key for each in keys}, "single": bool(settings.get("single_keys", True))}
 
 
 def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:

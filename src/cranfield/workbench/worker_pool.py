@@ -20,6 +20,7 @@ import time
 import traceback
 import warnings
 from collections import deque
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -136,10 +137,8 @@ class WorkerPool:
         process.kill()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                try:
+                with suppress(OSError):  # a message that the process never read
                     pipe.close()
-                except OSError:  # a message that the process never read
-                    pass
         process.wait()
 
 

@@ -76,30 +76,6 @@ def refuse_name(runs: str, name: str) -> None:
         raise DataError(f"there is a run {run_name(name)!r} already; give this one another name")
 
 
-def add_run(runs: str, state: str, name: str, data: Iterable[bytes], limit: int, qrels: str | None = None) -> Upload:
-    """Add a run of at most `limit` bytes, compressed or not; errors in its check refuse it.
-
-    `runs` is the folder of the runs, `state` the folder in which the file is checked, `qrels` the judgments for the check.
-    """
-    refuse_name(runs, name)
-    try:
-        folder = tempfile.mkdtemp(prefix="upload-", dir=state)
-    except OSError as error:
-        raise DataError(f"{name}: cannot be written: {reason(error)}") from None
-    try:
-        path = os.path.join(folder, name)
-        _receive(path, name, data, limit)
-        refuse_larger(path, limit, name)
-        findings = _check_file(path, name, qrels)
-        if findings.counts["error"]:
-            return Upload(None, findings)
-        _move(path, runs, name)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    added = [run for run in listed(runs) if os.path.basename(run.path) == name]
-    return Upload(added[0] if added else None, findings)
-
-
 def _receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
     left = limit
     try:
@@ -356,13 +332,24 @@ class Bench:
         more = f" and {len(files) - 10} more" if len(files) > 10 else ""
         raise DataError(f"there is no run {shortened(name)!r}; there are: {there}{more}")
 
-    def hash_of(self, run: RunFile) -> str:
-        """The SHA-256 of a run's file."""
-        return self.hashes.of(run.path)
-
     def add_run(self, name: str, data: Iterable[bytes], limit: int = UPLOAD) -> Upload:
-        """Add a run under a file name if it can be read and its check reports no error."""
-        return add_run(self.runs_folder, self.state, name, data, limit, self.qrels)
+        """Add a run of at most `limit` bytes, compressed or not, under a file name; errors in its check refuse it."""
+        refuse_name(self.runs_folder, name)
+        try:
+            folder = tempfile.mkdtemp(prefix="upload-", dir=self.state)
+        except OSError as error:
+            raise DataError(f"{name}: cannot be written: {reason(error)}") from None
+        try:
+            path = os.path.join(folder, name)
+            _receive(path, name, data, limit)
+            refuse_larger(path, limit, name)
+            findings = _check_file(path, name, self.qrels)
+            if findings.counts["error"]:
+                return Upload(None, findings)
+            _move(path, self.runs_folder, name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return Upload(self.run(name), findings)
 
     # the log
 
