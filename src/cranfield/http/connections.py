@@ -36,7 +36,7 @@ MOST_PER_ADDRESS = 256
 RESERVE = 64  # file descriptors kept for other purposes than connections
 UNLIMITED = 1 << 20  # file descriptors, if the system has no limit
 MOST_HELD = 64_000_000  # bytes of bodies that are being read
-SHARE = 4  # one address may hold one part in so many
+SHARE = 4  # one address may hold a quarter
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,9 @@ def _leaderboard(report: Report) -> str:
         description = f"One row per run: its rank by {measure} with its interval. The table above has the numbers."
         parts.append(_of_measure(measure, table + figure_html(chart, f"ranks-{m}", description)))
     if report.comparison.groups and parts:
-        parts.append('<p class="note">The leaderboard ranks single runs; the comparison below takes groups as one.</p>')
+        parts.append(
+            '<p class="note">The leaderboard ranks single runs; the comparison treats each group as one system.</p>'
+        )
     return "".join(parts)
 
 

@@ -284,7 +284,7 @@ def _experiment(analysis: Analysis) -> Chart | Panels:
             heading, none = f"{metric}: difference {title}", {"no difference": 0.0}
             panels.append(line_chart(lines, x, "difference", heading, bands=ends, rules=none, whole=True))
     if not panels:
-        raise ConventionError("there is no history to draw: ask for it (history=True), at a look or after the horizon")
+        raise ConventionError("there is no history to draw: request it (history=True), at a look or after the horizon")
     return panels[0] if len(panels) == 1 else Panels(panels)
 
 

@@ -118,7 +118,7 @@ def board_table(report: Report, measure: str) -> Table:
     own = [remark for remark in board.remarks if remark not in report.comparison.remarks]
     notes += [f"{remark[0].upper()}{remark[1:]}." for remark in own]
     if report.comparison.groups:
-        notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
+        notes.append("The runs of a group are listed one by one; the comparison treats each group as one system.")
     return Table(head, rows, names=1, caption=caption, notes=notes)
 
 
@@ -138,7 +138,7 @@ def comparison_table(report: Report) -> Table:
     head += [f"p, {name}" for name in extra]
     rows = [_pair_row(report, pair, extra) for pair in report.listed]
     keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
-    beside = f"All is by {by}, but for the difference unweighted" if by else ""
+    beside = f"Everything is weighted by {by}, except the unweighted difference" if by else ""
     beside = beside or "d_z: the mean difference in standard deviations"
     notes = [
         "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. "
@@ -147,8 +147,8 @@ def comparison_table(report: Report) -> Table:
     if any(map(report.comparison.contradictory, report.listed)):
         notes.append("†: the mean and the test point apart.")
     if len(rows) < len(report.pairs):
-        few = f"Of {len(report.pairs):,} pairs, the {len(rows):,} with {report.reference}"
-        notes.append(f"{few}; the reports with the endings .csv and .json hold all.")
+        few = f"Only the {len(rows):,} pairs with {report.reference} are listed"
+        notes.append(f"{few}; the reports with the endings .csv and .json have all {len(report.pairs):,}.")
     return Table(head, rows, names=3, caption="Each pair of systems", notes=notes, keys=keys)
 
 

@@ -87,7 +87,7 @@ def means_table(report: Report) -> Table:
             for cell, measure in zip(cells, report.measures, strict=False)
         ]
         rows.append([Cell(baselines.get(name, "")), label, *marked, *cells[len(marked) :]])  # unweighted means last
-    sense = "significantly better than the baseline of that letter, behind an arrow worse"
+    sense = "baselines that the run beats significantly; after ▼, baselines that beat it"
     notes = [f"Raised letters: {sense} ({decided(report)}).", *table.notes[1:]]
     return table._replace(rows=rows, notes=notes)
 
@@ -138,7 +138,7 @@ def _narrow(report: Report, table: Table) -> Table:
     if len(rows) > LONG:
         pairs = zip(rows, table.keys, strict=True)
         rows = [row for row, key in pairs if report.reference in (key["one"], key["other"])]
-        notes.append(f"Of {len(table.rows)} pairs, the {len(rows)} with {report.reference}.")
+        notes.append(f"Only the {len(rows)} pairs with {report.reference} are listed, out of {len(table.rows)}.")
     ones = {key["one"] for key in table.keys if len(table.rows) <= LONG}
     if len(ones) == 1:  # as with one baseline
         columns.remove(list(table.head).index("one"))

@@ -234,7 +234,7 @@ def _fields_of(request: Request, body: bytes) -> dict[str, Any]:
 def _fields(text: str, errors: str) -> dict[str, list[str]]:
     """The fields of a query or a form."""
     if text.count("&") >= MOST_FIELDS:
-        raise Refusal(f"expected {MOST_FIELDS:,} parameters at the most, found {text.count('&') + 1:,}")
+        raise Refusal(f"expected at most {MOST_FIELDS:,} parameters, found {text.count('&') + 1:,}")
     try:
         return parse_qs(text, keep_blank_values=True, errors=errors)
     except ValueError:

@@ -44,7 +44,7 @@ def submit_rows(
     """
 
     def event_of(row: Mapping[str, Any], time: str) -> Event:
-        base = {"id": id_of(row), "assessor": assessor, "time": time}
+        base: dict[str, Any] = {"id": id_of(row), "assessor": assessor, "time": time}
         if row.get("kind") == "withdrawal":
             return Event(**base, kind="withdrawal", refers=str(row.get("refers", "")))
         return make(row, {**base, "seconds": _number(row, "seconds")})

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SHAPE = 2  # version of the format of cached results
 PATIENCE = 0.3  # seconds that a page waits before a question becomes a job
-OLD = 600.0  # seconds after which a result without the newest labels is computed again unasked
+OLD = 600.0  # seconds after which a result without the newest labels is computed again in the background
 RETRY_AFTER = 10.0  # seconds for which a failure is reported before the question is tried again
 NOTE_EVERY = 2.0  # seconds between two updates of a job's row
 ROWS_LAST = 7 * 86_400.0  # seconds
@@ -243,7 +243,7 @@ class Jobs:
         if "failed" in message:
             job.why = str(message["failed"])
         elif "broken" in message:
-            job.why = f"something went wrong that should not; the server's log says what under job {job.id}"
+            job.why = f"an unexpected error occurred; the server's log describes it under job {job.id}"
         with self._lock:
             self._jobs.pop(job.question, None)
             if job.why is not None:
@@ -266,7 +266,7 @@ class Jobs:
             return Failed(job.id, job.why)
         cached = self.results.read(job.question)
         if cached is None:
-            return Failed(job.id, "the result was removed before it could be read; ask again")
+            return Failed(job.id, "the result was removed before it could be read; load the page again")
         return self._as_ready(question, cached)
 
     def _since(self, question: WorkbenchQuestion, cached: CachedResult) -> tuple[int, int]:
@@ -336,7 +336,7 @@ def timestamp(seconds: float) -> str:
 
 
 def owner() -> str:
-    """This process, told apart from later processes with the same id: machine, boot, process id, start."""
+    """The name of this process: machine, boot, process id and start time. A later process has another name."""
     return f"{platform.node()} {_boot()} {os.getpid()} {_start(os.getpid())}"
 
 

@@ -30,8 +30,8 @@ USUAL = (
     Shortcut("find", "/", "find"),
     Shortcut("next_hit", ".", "next hit"),
     Shortcut("previous_hit", ",", "previous hit"),
-    Shortcut("older", "j", "my label before"),
-    Shortcut("newer", "k", "my label after"),
+    Shortcut("older", "j", "my previous label"),
+    Shortcut("newer", "k", "my next label"),
     Shortcut("help", "?", "help"),
     Shortcut("left", "ArrowLeft", "the left one", "prefer"),
     Shortcut("right", "ArrowRight", "the right one", "prefer"),
@@ -67,11 +67,11 @@ def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
     own = {name: key for name, key in keys.items() if name in usual and key and key != usual[name].key}
     for key in own.values():
         if key.isdigit() or not (len(key) == 1 or key.startswith("Arrow")) or key.isspace():
-            raise Refusal(f"expected a letter, a sign or an arrow as a key, found {key[:20]!r}; digits grade")
+            raise Refusal(f"expected a letter, a sign or an arrow as a key, found {key[:20]!r}; digits are for grades")
     for page in dict.fromkeys(each.page for each in USUAL):
         in_use: dict[str, Shortcut] = {}
         for each in (each._replace(key=own.get(each.name, each.key)) for each in USUAL if is_on(each, page)):
             other = in_use.setdefault(each.key.lower(), each)
             if other is not each:
-                raise Refusal(f"the key {each.key!r} cannot be both: {other.said}, and {each.said}")
+                raise Refusal(f"the key {each.key!r} cannot have two meanings: {other.said}, and {each.said}")
     return own

@@ -178,7 +178,7 @@ class RunsQuestion(WorkbenchQuestion):
         cranfield.measures(list(self.measures))
         if len(self.files(bench)) < self.least:
             lacking = "put run files into runs/, or add one" if not bench.runs() else "name more of them"
-            raise ConventionError(f"{self.name} needs {self.least} run{'s' * (self.least > 1)} at the least: {lacking}")
+            raise ConventionError(f"{self.name} needs at least {self.least} run{'s' * (self.least > 1)}: {lacking}")
 
     def files(self, bench: Bench) -> list[RunFile]:
         return [bench.run(name) for name in self.runs] if self.runs else bench.runs()

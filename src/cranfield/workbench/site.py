@@ -1,6 +1,6 @@
 """A served workspace: what all pages share.
 
-The index of documents is built in a thread; pages that need a text say meanwhile how far it is.
+The index of documents is built in a thread. Until it is ready, pages that need a text show the progress.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class IndexLoader:
         self._done, self._all = 0, 0
 
     def start(self) -> Future[Shelf | None]:
-        """The index, which is being opened if it is not open; a failed attempt or a changed file starts it again."""
+        """Open the index in a thread; after a failure, or when the file of documents has changed, open it again."""
         with self._lock:
             if self._index is None or (self._index.done() and self._is_outdated(self._index)):
                 self._done, self._all = 0, 0
@@ -69,7 +69,7 @@ class IndexLoader:
 
     @property
     def progress(self) -> str:
-        """How far the index is, as the end of a sentence."""
+        """The share of the documents that are indexed, as the end of a sentence."""
         return f": {min(99, 100 * self._done // self._all)} %" if self._all else ""
 
     @staticmethod

@@ -64,13 +64,13 @@ def refuse_name(runs: str, name: str) -> None:
     if not name or name.startswith((".", "-", " ")) or name.endswith((" ", ".")):
         raise DataError(f"a run's file name begins with a letter or a digit, as in bm25.run; found {short!r}")
     if set(name) & PATTERNS or not name.isprintable() or legible(name) != name:
-        raise DataError(f"a run's file name has letters, digits, blanks and ._-+ in it, found {short!r}")
+        raise DataError(f"expected a file name of letters, digits, blanks and ._-+, found {short!r}")
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
-        raise DataError(f"a run's file name is text, found {short!r}") from None
+        raise DataError(f"expected a file name in Unicode, found {short!r}") from None
     if length > LONGEST_NAME:
-        raise DataError(f"a run's file name has {LONGEST_NAME} bytes at the most, found {length}")
+        raise DataError(f"a run's file name has at most {LONGEST_NAME} bytes, found {length}")
     names = {run_name(run.path).casefold() for run in listed(runs)}
     if run_name(name).casefold() in names or os.path.lexists(os.path.join(runs, name)):
         raise DataError(f"there is a run {run_name(name)!r} already; give this one another name")
@@ -118,7 +118,7 @@ def _move(path: str, runs: str, name: str) -> None:
     except FileExistsError:
         raise DataError(f"there is a run {run_name(name)!r} already; give this one another name") from None
     except OSError as error:
-        raise DataError(f"{name}: cannot be put among the runs: {reason(error)}") from None
+        raise DataError(f"{name}: cannot be moved into runs/: {reason(error)}") from None
 
 
 T = TypeVar("T")

@@ -194,7 +194,7 @@ def _event(bench: Bench, row: Mapping[str, Any], base: dict[str, Any]) -> Event:
     return event
 
 
-def _refusal(overruling: Collection[str], transaction: Transaction, event: Event) -> Refusal | None:
+def _refusal(overruling: Collection[Any], transaction: Transaction, event: Event) -> Refusal | None:
     """Why the log refuses a decision: nobody labelled the document, or somebody else has decided meanwhile; else None."""
     if event.kind == "withdrawal":
         return refuse_withdrawal(transaction, event, "adjudication", "decision")

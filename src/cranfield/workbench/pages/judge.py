@@ -203,8 +203,8 @@ def _from_form(request: PageRequest) -> ActionResult:
     if kind == "judgment":
         label["grade"] = request.number("grade")
     rows, relevance = [label], label.get("grade")
-    aspects = [] if relevance is None else request.site.bench.aspects()
-    for aspect in [each.name for each in aspects if each.asked_at(relevance)]:
+    aspects = request.site.bench.aspects()
+    for aspect in [each.name for each in aspects if relevance is not None and each.asked_at(relevance)]:
         grade = request.number(f"aspect-{aspect}")
         if grade is not None:
             rows.append({"id": f"{label['id'][:60]}-{len(rows)}", **about, "aspect": aspect, "grade": grade})

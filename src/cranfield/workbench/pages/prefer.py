@@ -423,7 +423,7 @@ class ComparisonResult(Answer):
 
 
 def comparison_result(bench: Bench, name: str) -> ComparisonResult:
-    """The result of a comparison, topic by topic."""
+    """The preferences of a comparison, counted by topic, person and side."""
     with bench.log.reading() as transaction:
         plan, state = find_comparison(transaction, name)
         events = preferences_in(transaction, plan)
@@ -488,7 +488,7 @@ def results(request: PageRequest) -> Page:
         result = comparison_result(bench, name)
         values = {**result.to_dict(), "notes": result.notes()}
         table = result.to_csv(spreadsheet=True)
-        return Page(f"PairComparison {name}", "comparison.html", values, {"result": result}, table)
+        return Page(f"Comparison {name}", "comparison.html", values, {"result": result}, table)
     with bench.log.reading() as transaction:
         names = [plan.name for plan, _ in all_comparisons(transaction)]
     every = [comparison_result(bench, each).to_dict() for each in reversed(names)]

@@ -79,8 +79,8 @@ def _charts(answer: Agreements) -> Iterator[tuple[Chart, str]]:
             for name, spans in answer.drift.items()
         }
         title = "Drift: share of each person's labels that equal another person's, over time"
-        chart = line_chart(series, "shared labels so far", "share the same", title, y_domain=(0, 1))
-        yield chart, "The columns first half and second of the table of people hold the same in two steps."
+        chart = line_chart(series, "shared labels so far", "share of equal labels", title, y_domain=(0, 1))
+        yield chart, "The table of people has the same for two halves, in the columns first half and second."
 
 
 def _rounds(bench: Bench) -> list[str]:
