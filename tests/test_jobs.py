@@ -349,7 +349,7 @@ def test_a_mistake_of_ours_is_traced_in_the_log_and_not_in_the_answer(jobs, monk
     monkeypatch.setattr(jobs.workers, "put", broken)
     failed = ready(jobs, "leaderboard", **QUICK)
     assert isinstance(failed, Failed)
-    assert failed.why == f"something went wrong that should not; the server's log says what under job {failed.id}"
+    assert failed.why == f"an unexpected error occurred; the server's log describes it under job {failed.id}"
     said = capfd.readouterr().err
     assert f"job {failed.id}" in said
     assert "KeyError" in said

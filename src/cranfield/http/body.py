@@ -57,7 +57,7 @@ def announced(request: Request) -> int | None:
 
 def _refuse_large(size: int, largest: int, advice: str) -> None:
     if size > largest:
-        raise Refusal(f"what was sent is larger than {largest:,} bytes", 413, advice=advice)
+        raise Refusal(f"the body is larger than {largest:,} bytes", 413, advice=advice)
 
 
 def kind_of(request: Request) -> str:

@@ -36,7 +36,7 @@ MOST_PER_ADDRESS = 256
 RESERVE = 64  # file descriptors kept for other purposes than connections
 UNLIMITED = 1 << 20  # file descriptors, if the system has no limit
 MOST_HELD = 64_000_000  # bytes of bodies that are being read
-SHARE = 4  # one address may hold one part in so many
+SHARE = 4  # one address may hold a quarter
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,10 @@ class BodyMemory:
         try:
             yield reserved
         finally:
-            reserved.release()
+            self.held -= reserved.size
+            self._by_address[reserved.address] -= reserved.size
+            if self._by_address[reserved.address] <= 0:
+                del self._by_address[reserved.address]
 
     def take(self, address: str, size: int) -> None:
         """Count more bytes; UnavailableError if the address or all addresses together exceed the limit."""
@@ -111,29 +114,19 @@ class BodyMemory:
         self.held += size
         self._by_address[address] += size
 
-    def give_back(self, address: str, size: int) -> None:
-        """Count fewer bytes."""
-        self.held -= size
-        self._by_address[address] -= size
-        if self._by_address[address] <= 0:
-            del self._by_address[address]
 
-
+@dataclass
 class Reserved:
-    """The memory of one body."""
+    """The memory of one body: the bytes that were read so far."""
 
-    def __init__(self, memory: BodyMemory, address: str) -> None:
-        self._memory, self._address, self._size = memory, address, 0
+    memory: BodyMemory
+    address: str
+    size: int = 0
 
     def take(self, size: int) -> None:
         """Reserve more bytes."""
-        self._memory.take(self._address, size)
-        self._size += size
-
-    def release(self) -> None:
-        """Give all bytes back."""
-        self._memory.give_back(self._address, self._size)
-        self._size = 0
+        self.memory.take(self.address, size)
+        self.size += size
 
 
 QUEUE = 1024  # connections that the system holds until they are accepted

@@ -62,7 +62,7 @@ def refuse_origin(request: Request, manner: ServerSettings) -> None:
     """Refuse changes that another site requests, including other ports of this host."""
     if not _is_own(request, manner):
         raise Refusal(
-            "this came from another site, which may change nothing here",
+            "the request came from another site, which may not change anything here",
             403,
             advice="Do it on a page of this workspace; a program sends its token in Authorization: Bearer …",
         )
@@ -83,7 +83,7 @@ def elsewhere(request: Request, manner: ServerSettings, named: Container[str]) -
     if origin is not None and origin.lower() in named:
         return origin
     raise Refusal(
-        f"this came from a page of {origin or 'another site'!r:.100}, which is not named here",
+        f"the request came from a page of {origin or 'another site'!r:.100}, which is not an allowed origin",
         403,
         advice="Start the service with --allow-origin and the origin of the page, such as https://shop.example.",
     )

@@ -207,30 +207,20 @@ class Inputs:
 
     def _extras(self) -> Extras | None:
         """Further data on the collection, read from its files."""
-        facts: dict[str, Any] = {}
-        if self.collection_size is not None:
-            facts["size"] = self.collection_size
-        if self.preferences is not None:
-            from cranfield.formats.preference_files import as_preferences
-
-            facts["preferences"] = as_preferences(self.preferences)
-        if self.groups is not None:
-            from cranfield.formats.document_attributes import read_groups
-
-            facts["groups"] = read_groups(self.groups)
-        if self.aspect is not None:
-            from cranfield.formats.runs_and_qrels import as_qrels
-
-            facts["aspect"] = as_qrels(judgments_of(self.aspect)).to_dict()
-        if self.costs is not None:
-            from cranfield.formats.document_attributes import read_costs
-
-            facts["costs"] = read_costs(self.costs)
-        if not facts:
+        names = ("preferences", "groups", "aspect", "costs")
+        files = {name: path for name in names if (path := getattr(self, name)) is not None}
+        if not files and self.collection_size is None:
             return None
         from cranfield.base.collection import Extras
+        from cranfield.formats.document_attributes import read_costs, read_groups
+        from cranfield.formats.preference_files import as_preferences
+        from cranfield.formats.runs_and_qrels import as_qrels
 
-        return Extras(**facts)
+        def read_aspect(path: str) -> Any:
+            return as_qrels(judgments_of(path)).to_dict()
+
+        readers = zip(names, (as_preferences, read_groups, read_aspect, read_costs), strict=True)
+        return Extras(self.collection_size, **{name: read(files[name]) for name, read in readers if name in files})
 
 
 def refuse_second_stdin(*files: str | None) -> None:

@@ -7,7 +7,7 @@ without a collection or topics file loses no time.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cranfield.base.collection import Document, Queries
 from cranfield.formats.csv_tables import DETECTED, Dialect
@@ -78,14 +78,8 @@ def topic_table(
     return read_topic_table(file, fields, dialect, lenient)
 
 
-def queries_of(
-    file: str | None,
-    collection: str | None,
-    fields: Fields | None = None,
-    dialect: Dialect = DETECTED,
-    lenient: bool = False,
-) -> Queries | None:
-    """The query text of each topic; None if it is unknown.
+def queries_of(file: str | None, collection: str | None, *reading: Any) -> Queries | None:
+    """The query text of each topic; None if it is unknown. `reading` are the further arguments of `topic_table`.
 
     A topics file is read at once, so that an unreadable one is always refused; a collection is read when first needed.
     """
@@ -93,7 +87,7 @@ def queries_of(
         return None
 
     def read() -> Mapping[str, str]:
-        table = topic_table(file, collection, fields, dialect, lenient)
+        table = topic_table(file, collection, *reading)
         return {} if table is None else table.queries
 
     queries = Queries(read)

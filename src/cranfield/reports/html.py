@@ -72,6 +72,8 @@ def page(report: Report) -> str:
     links = "".join(f'<li><a href="#{name}">{title}</a></li>' for name, title, _ in present)
     scores = report.comparison.scores
     version = html_text(report.versions.get("cranfield", ""))
+    size = report.size_of_texts
+    of_texts = f", {in_bytes(size)} of it what documents say" if size else ""
     lead = f"{len(report.systems)} systems · {len(scores.topics)} topics · {name_list(report.measures)}"
     text = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -83,15 +85,10 @@ def page(report: Report) -> str:
         f'<header><h1>{html_text(report.title)}</h1><p class="lead">{html_text(lead)}</p>'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav></header>\n'
         f"<main>\n{_bar(report)}\n{sections}\n</main>\n{BESIDE if report.closeups else ''}"
-        f"<footer><p>Made by cranfield {version}. This file needs no network; it holds {SIZE}{_of_texts(report)}.</p></footer>\n"
+        f"<footer><p>Made by cranfield {version}. This file needs no network; it holds {SIZE}{of_texts}.</p></footer>\n"
         f'<script type="application/json" id="data">{_data(report)}</script>\n<script>{script}</script>\n</body>\n</html>\n'
     )
     return text.replace(SIZE, in_bytes(len(text.encode("utf-8", "backslashreplace"))), 1)
-
-
-def _of_texts(report: Report) -> str:
-    size = report.size_of_texts
-    return f", {in_bytes(size)} of it what documents say" if size else ""
 
 
 def _resource(name: str) -> str:
@@ -161,7 +158,10 @@ def _summary(report: Report) -> str:
 
 def limits_html(report: Report) -> str:
     """Cautions by kind, the first few open and the others folded, then the notes."""
-    kinds = [_caution(texts) for texts in limits(report)]
+    kinds = []
+    for first, *rest in limits(report):
+        more = _details(html_list(rest), f"{len(rest)} more of this kind") if rest else ""
+        kinds.append(f"<li>{html_text(first)}{more}</li>")
     boxed = ""
     if kinds:
         visible, folded = "".join(kinds[:SHOWN]), "".join(kinds[SHOWN:])
@@ -169,12 +169,6 @@ def limits_html(report: Report) -> str:
         boxed = f'<div class="cautions"><ul>{visible}</ul>{more}</div>'
     notes = [*report.comparison.remarks, *report.comparison.scores.notes()]
     return boxed + _notes([with_query(report, note) for note in notes])
-
-
-def _caution(texts: Sequence[str]) -> str:
-    first, *rest = texts
-    more = _details(html_list(rest), f"{len(rest)} more of this kind") if rest else ""
-    return f"<li>{html_text(first)}{more}</li>"
 
 
 def _notes(lines: Sequence[str]) -> str:
@@ -192,7 +186,9 @@ def _leaderboard(report: Report) -> str:
         description = f"One row per run: its rank by {measure} with its interval. The table above has the numbers."
         parts.append(_of_measure(measure, table + figure_html(chart, f"ranks-{m}", description)))
     if report.comparison.groups and parts:
-        parts.append('<p class="note">The leaderboard ranks single runs; the comparison below takes groups as one.</p>')
+        parts.append(
+            '<p class="note">The leaderboard ranks single runs; the comparison treats each group as one system.</p>'
+        )
     return "".join(parts)
 
 
@@ -222,18 +218,14 @@ def _comparison(report: Report) -> str:
             shown = f"One row per system: the mean difference to {report.reference}"
             figure = figure_html(chart, f"intervals-{m}", f"{shown}. The table above has the numbers.")
             parts.append(_of_measure(measure, figure))
-    return "".join([*parts, *_many(report)])
+    return "".join([*parts, _many(report)])
 
 
-def _many(report: Report) -> list[str]:
+def _many(report: Report) -> str:
     """The results of tests of all systems at once."""
-    lines = []
-    for measure, results in report.comparison.many.items():
-        for test, result in results.items():
-            p = getattr(result, "p", float("nan"))
-            if isinstance(p, float) and p == p:
-                lines.append(f"{measure}: {test} over all systems, p {p_value(p)}")
-    return [_notes(lines)]
+    tests = [(m, test, each) for m, results in report.comparison.many.items() for test, each in results.items()]
+    values = [(m, test, p) for m, test, each in tests if isinstance(p := getattr(each, "p", None), float) and p == p]
+    return _notes([f"{measure}: {test} over all systems, p {p_value(p)}" for measure, test, p in values])
 
 
 def _two(report: Report) -> str:
@@ -442,7 +434,7 @@ def compact_lists(report: Report) -> dict[str, Any] | None:
         return " ".join(str(place.setdefault(document, len(place))) for document in documents)
 
     listed = [[numbers(documents) for documents in each.documents] for each in views]
-    words = texts(report)
+    words = {document: [legible(part) for part in parts if part] for document, parts in report.shown_documents.items()}
     return {
         "depth": report.depth,
         "runs": [legible(each.run) for each in views],
@@ -455,11 +447,6 @@ def compact_lists(report: Report) -> dict[str, Any] | None:
         "deeper": [[_places(ranks, place) for ranks in each.deeper] for each in views],
         "arithmetic": [_arithmetic(report, views, measure) for measure in report.measures],
     }
-
-
-def texts(report: Report) -> dict[str, list[str]]:
-    """Title and first words of the documents on the page."""
-    return {document: [legible(part) for part in parts if part] for document, parts in report.shown_documents.items()}
 
 
 def _places(ranks: Mapping[str, int], place: Mapping[str, int]) -> str:

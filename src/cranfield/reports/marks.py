@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Spec = dict[str, Any]
 DASHES = [[1, 0], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [14, 4], [3, 6]]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
+CHANNELS: dict[str, tuple[list[Any], int]] = {"color": (COLOURS, 0), "strokeDash": (DASHES, 1), "shape": (SHAPES, 2)}
 LEGEND = {"orient": "bottom", "columns": 2, "symbolSize": 110, "symbolOpacity": 1, "symbolStrokeWidth": 0}
 STROKES = {**LEGEND, "symbolType": "stroke", "symbolSize": 600, "symbolStrokeWidth": 2.2}
 NTH = {"field": "nth", "type": "quantitative"}
@@ -124,30 +125,29 @@ class Looks:
 
     def colour(self, run: str) -> str:
         """The colour of a run."""
-        return str(_look(self.order, COLOURS)[run]) if self.named else COLOURS[0]
+        return str(self._look("color")[run]) if self.named else COLOURS[0]
 
     def dash(self, run: str) -> list[int]:
         """The dash pattern of a run's line."""
-        return list(_look(self.order, DASHES, 1)[run])
+        return list(self._look("strokeDash")[run])
 
     def shape(self, run: str) -> str:
         """The shape of a run's points."""
-        return str(_look(self.order, SHAPES, 2)[run]) if self.named else SHAPES[0]
+        return str(self._look("shape")[run]) if self.named else SHAPES[0]
 
     def vega_lite(self, channel: str) -> Spec:
         """The colours, dashes or shapes as a channel of Vega-Lite."""
+        if channel != "strokeDash" and not self.named:
+            return {"value": CHANNELS[channel][0][0]}
         strokes = STROKES if self.named and not self.shapes else None  # without shapes the legend shows the dashes
-        if channel == "strokeDash":
-            return self._scale(_look(self.order, DASHES, 1), strokes)
-        values = COLOURS if channel == "color" else SHAPES
-        if not self.named:
-            return {"value": values[0]}
-        return self._scale(_look(self.order, values, 0 if channel == "color" else 2), strokes or LEGEND)
-
-    def _scale(self, looks: Spec, legend: Spec | None) -> Spec:
-        scale = {"domain": self.order, "range": list(looks.values())}
+        scale = {"domain": self.order, "range": list(self._look(channel).values())}
         names = {"field": "run", "type": "nominal", "title": None, "sort": self.order}
-        return {**names, "scale": scale, "legend": legend}
+        return {**names, "scale": scale, "legend": strokes if channel == "strokeDash" else strokes or LEGEND}
+
+    def _look(self, channel: str) -> Spec:
+        """A value for each run; the eighth run has the first's colour but other dashes and another shape."""
+        values, turn = CHANNELS[channel]
+        return {name: values[(i + turn * (i // len(values))) % len(values)] for i, name in enumerate(self.order)}
 
     def legend(self) -> list[str]:
         """The entries of the legend in a page."""
@@ -158,11 +158,6 @@ class Looks:
             line = f'<path class="line {colour}" d="M0 7H28"{svg.dashed(self.dash(run))}/>'
             samples.append(f'<svg width="28" height="14" aria-hidden="true">{line}{dots}</svg>{svg.words(run)}')
         return samples
-
-
-def _look(order: list[str], values: list[Any], turn: int = 0) -> Spec:
-    """One of the values for each run; the eighth run has the first's colour but other dashes and another shape."""
-    return {name: values[(i + turn * (i // len(values))) % len(values)] for i, name in enumerate(order)}
 
 
 @dataclass
@@ -227,7 +222,20 @@ class Band(ChartMark):
 
 
 @dataclass
-class RunPoints(ChartMark):
+class RowMark(ChartMark):
+    """A mark that draws one shape per row, with the hints of that row."""
+
+    def svg(self, frame: Frame) -> str:
+        shapes = [(self.shape_of(row, frame), row) for row in self.rows]
+        return "".join(svg.with_hint(shape, row, self.hints) for shape, row in shapes if shape)
+
+    @abstractmethod
+    def shape_of(self, row: Spec, frame: Frame) -> str:
+        """The shape of one row; empty if the row is not drawn."""
+
+
+@dataclass
+class RunPoints(RowMark):
     """Points on the lines of runs, at the rows that are `marked`."""
 
     looks: Looks
@@ -239,14 +247,11 @@ class RunPoints(ChartMark):
         encoding = _at(x, y, **looks, **_tooltip(self.hints))
         return [{"transform": [{"filter": "datum.marked"}], "mark": mark, "encoding": encoding}]
 
-    def svg(self, frame: Frame) -> str:
-        marks = []
-        for row in self.rows:
-            if row["marked"]:
-                look, shape = svg.fill(self.looks.colour(row["run"])), self.looks.shape(row["run"])
-                dot = svg.point(look, frame.across(row["x"]), frame.up(row["y"]), self.size, shape)
-                marks.append(svg.with_hint(dot, row, self.hints))
-        return "".join(marks)
+    def shape_of(self, row: Spec, frame: Frame) -> str:
+        if not row["marked"]:
+            return ""
+        look, shape = svg.fill(self.looks.colour(row["run"])), self.looks.shape(row["run"])
+        return svg.point(look, frame.across(row["x"]), frame.up(row["y"]), self.size, shape)
 
 
 @dataclass
@@ -327,7 +332,7 @@ class Spans(ChartMark):
 
 
 @dataclass
-class Points(ChartMark):
+class Points(RowMark):
     """Points at two fields, one per row."""
 
     size: int
@@ -345,13 +350,11 @@ class Points(ChartMark):
         encoding = _at(x.of(self.x), y, **_tooltip(self.hints))
         return [{**data, "mark": {"type": "point", "filled": True, **shape, **look}, "encoding": encoding}]
 
-    def svg(self, frame: Frame) -> str:
-        marks = []
-        for row in self.rows:
-            if row[self.x] is not None and row[self.y] is not None:
-                look, at = svg.fill(self.colour, self.opacity), (frame.across(row[self.x]), frame.up(row[self.y]))
-                marks.append(svg.with_hint(svg.point(look, *at, self.size, self.shape), row, self.hints))
-        return "".join(marks)
+    def shape_of(self, row: Spec, frame: Frame) -> str:
+        if row[self.x] is None or row[self.y] is None:
+            return ""
+        look, at = svg.fill(self.colour, self.opacity), (frame.across(row[self.x]), frame.up(row[self.y]))
+        return svg.point(look, *at, self.size, self.shape)
 
 
 @dataclass
@@ -368,7 +371,7 @@ class PointNames(ChartMark):
 
 
 @dataclass
-class Bars(ChartMark):
+class Bars(RowMark):
     """Vertical bars from 0, one per name; `shades` colour them by the field `sign`."""
 
     shades: Spec | None = None
@@ -380,15 +383,12 @@ class Bars(ChartMark):
             colour = {"field": "sign", "type": "nominal", "title": None, "scale": scale, "legend": LEGEND}
         return [{"mark": {"type": "bar"}, "encoding": _at(x, y, color=colour, **_tooltip(self.hints))}]
 
-    def svg(self, frame: Frame) -> str:
-        marks, half = [], frame.width / max(len(frame.x.domain), 1) * 0.42
-        for row in self.rows:
-            if row["value"] is not None:
-                look = svg.fill(COLOURS[0] if self.shades is None else self.shades[row["sign"]])
-                x = frame.across(row["name"])
-                bar = svg.box(look, (x - half, x + half), (frame.up(row["value"]), frame.up(0)))
-                marks.append(svg.with_hint(bar, row, self.hints))
-        return "".join(marks)
+    def shape_of(self, row: Spec, frame: Frame) -> str:
+        if row["value"] is None:
+            return ""
+        x, half = frame.across(row["name"]), frame.width / max(len(frame.x.domain), 1) * 0.42
+        look = svg.fill(COLOURS[0] if self.shades is None else self.shades[row["sign"]])
+        return svg.box(look, (x - half, x + half), (frame.up(row["value"]), frame.up(0)))
 
     def legend(self) -> list[str]:
         """The entries of the legend in a page."""
@@ -398,23 +398,20 @@ class Bars(ChartMark):
 
 
 @dataclass
-class Bins(ChartMark):
+class Bins(RowMark):
     """The bars of a histogram, between `from` and `to`."""
 
     def vega_lite(self, x: Axis, y: Axis) -> list[Spec]:
         ends = {"x": x.vega_lite(), "x2": {"field": "to"}, "y": y.vega_lite(), "y2": {"datum": 0}}
         return [{"mark": {"type": "bar", "color": COLOURS[0]}, "encoding": {**ends, **_tooltip(self.hints)}}]
 
-    def svg(self, frame: Frame) -> str:
-        marks = []
-        for row in self.rows:
-            ends = (frame.across(row["from"]), frame.across(row["to"])), (frame.up(row["count"]), frame.up(0))
-            marks.append(svg.with_hint(svg.box(svg.fill(COLOURS[0]), *ends), row, self.hints))
-        return "".join(marks)
+    def shape_of(self, row: Spec, frame: Frame) -> str:
+        ends = (frame.across(row["from"]), frame.across(row["to"])), (frame.up(row["count"]), frame.up(0))
+        return svg.box(svg.fill(COLOURS[0]), *ends)
 
 
 @dataclass
-class Boxes(ChartMark):
+class Boxes(RowMark):
     """Horizontal boxes from `lower` to `upper`, one per name."""
 
     thick: ClassVar[int] = 16
@@ -424,14 +421,12 @@ class Boxes(ChartMark):
         encoding = _at(x.of("lower"), y, x2={"field": "upper"}, **_tooltip(self.hints))
         return [{"data": {"values": self.rows}, "mark": mark, "encoding": encoding}]
 
-    def svg(self, frame: Frame) -> str:
-        marks, half = [], min(self.thick, frame.height / max(len(frame.y.domain), 1)) / 2
-        for row in self.rows:
-            if row["lower"] is not None:
-                y = frame.up(row["name"])
-                ends = (frame.across(row["lower"]), frame.across(row["upper"])), (y - half, y + half)
-                marks.append(svg.with_hint(svg.box(svg.fill(COLOURS[5], 0.35), *ends), row, self.hints))
-        return "".join(marks)
+    def shape_of(self, row: Spec, frame: Frame) -> str:
+        if row["lower"] is None:
+            return ""
+        y, half = frame.up(row["name"]), min(self.thick, frame.height / max(len(frame.y.domain), 1)) / 2
+        ends = (frame.across(row["lower"]), frame.across(row["upper"])), (y - half, y + half)
+        return svg.box(svg.fill(COLOURS[5], 0.35), *ends)
 
 
 @dataclass
@@ -459,7 +454,7 @@ class Ticks(ChartMark):
 
 
 @dataclass
-class HeatCells(ChartMark):
+class HeatCells(RowMark):
     """A table of shades: darker is higher; `value` is the title of the scale."""
 
     value: str
@@ -471,15 +466,13 @@ class HeatCells(ChartMark):
         places = {"x": x.vega_lite(), "y": y.vega_lite()}
         return [{"mark": {"type": "rect"}, "encoding": {**places, "color": colour, **_tooltip(self.hints)}}]
 
-    def svg(self, frame: Frame) -> str:
+    def shape_of(self, row: Spec, frame: Frame) -> str:
         wide, high = frame.width / len(frame.x.domain) / 2, frame.height / len(frame.y.domain) / 2
-        marks, (low, top) = [], self.domain
-        for row in self.rows:
-            share = 0.0 if row["value"] is None else min(1.0, max(0.0, (row["value"] - low) / (top - low)))
-            look = f'class="mark fill c0" opacity="{n(0.05 + 0.95 * share)}"'
-            x, y = frame.across(row["x"]), frame.up(row["y"])
-            marks.append(svg.with_hint(svg.box(look, (x - wide, x + wide), (y - high, y + high)), row, self.hints))
-        return "".join(marks)
+        low, top = self.domain
+        share = 0.0 if row["value"] is None else min(1.0, max(0.0, (row["value"] - low) / (top - low)))
+        look = f'class="mark fill c0" opacity="{n(0.05 + 0.95 * share)}"'
+        x, y = frame.across(row["x"]), frame.up(row["y"])
+        return svg.box(look, (x - wide, x + wide), (y - high, y + high))
 
 
 def _at(x: Axis, y: Axis, **channels: Any) -> Spec:

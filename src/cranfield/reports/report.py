@@ -13,6 +13,7 @@ from cranfield.comparison.compare import compare
 from cranfield.comparison.efficiency import efficiency_of_files
 from cranfield.formats import expand
 from cranfield.formats.csv_tables import Dialect
+from cranfield.inputs.inputs import DEFAULT_MEASURES
 from cranfield.reports.report_content import report_of
 from cranfield.reports.texts import collection_of, documents_of, topics_of
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     from cranfield.comparison.compare import Comparison, ComparisonOptions
     from cranfield.reports.report_content import Report
-
-
-DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
 
 
 @dataclass(frozen=True)

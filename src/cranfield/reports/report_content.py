@@ -243,8 +243,7 @@ def report_of(
     if they come from a log.
     """
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
-    compared = {pair.measure for pair in comparison.pairs}
-    measures = [name for name in comparison.scores.measures if name in compared]
+    measures = Report(comparison).measures
     scores, pr_curves = comparison.scores, None
     if options is not None and all(map(scores.can_reopen, scores.runs)):
         opened = [scores.reopen(run) for run in scores.runs]

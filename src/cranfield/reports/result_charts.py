@@ -284,7 +284,7 @@ def _experiment(analysis: Analysis) -> Chart | Panels:
             heading, none = f"{metric}: difference {title}", {"no difference": 0.0}
             panels.append(line_chart(lines, x, "difference", heading, bands=ends, rules=none, whole=True))
     if not panels:
-        raise ConventionError("there is no history to draw: ask for it (history=True), at a look or after the horizon")
+        raise ConventionError("there is no history to draw: request it (history=True), at a look or after the horizon")
     return panels[0] if len(panels) == 1 else Panels(panels)
 
 
@@ -394,21 +394,13 @@ def interval_rows(report: Report, measure: str) -> list[tuple[str, float, float,
 
 def ranks(report: Report, measure: str, one: str = "", other: str = "") -> Chart:
     """The rank of each run by its mean, with its interval."""
-    rows = rank_rows(report, measure)
-    board = report.leaderboards[measure]
-    title = f"{measure}: rank, with its {100 * board.level:g} % interval ({board.rank_intervals})"
-    return interval_chart(rows, "rank", title, domain=(0.5, len(rows) + 0.5), whole=True)
-
-
-def rank_rows(report: Report, measure: str) -> list[tuple[str, float, float, float]]:
-    """System, rank, lowest and highest rank."""
     if measure not in report.leaderboards:
         raise DataError(f"no rank intervals by {measure}: the report was made without its leaderboard")
-    nothing = float("nan")
-    return [
-        (row.run, float(row.rank), nothing if row.low is None else row.low, nothing if row.high is None else row.high)
-        for row in report.leaderboards[measure].rows
-    ]
+    board = report.leaderboards[measure]
+    ends = [[math.nan if end is None else float(end) for end in (row.low, row.high)] for row in board.rows]
+    rows = [(row.run, float(row.rank), low, high) for row, (low, high) in zip(board.rows, ends, strict=True)]
+    title = f"{measure}: rank, with its {100 * board.level:g} % interval ({board.rank_intervals})"
+    return interval_chart(rows, "rank", title, domain=(0.5, len(rows) + 0.5), whole=True)
 
 
 def topics(report: Report, measure: str, one: str = "", other: str = "") -> Chart:

@@ -37,13 +37,17 @@ def number(value: float, digits: int, signed: bool = False) -> str:
 
 
 def letter(i: int) -> str:
-    """The letter of the i-th system: a … z, then aa, ab …"""
+    """The i-th letter: a … z, then aa, ab …
+
+    >>> letter(0), letter(25), letter(26)
+    ('a', 'z', 'aa')
+    """
     return ABC[i] if i < len(ABC) else letter(i // len(ABC) - 1) + ABC[i % len(ABC)]
 
 
 def leaderboard_table(report: Report) -> Table:
     """One row per system: letter, name, and each measure's mean with the letters of the systems it beats."""
-    systems = report.systems
+    systems, scores, weighed = report.systems, report.comparison.scores, bool(report.comparison.weighed_by)
     letters = {name: letter(i) for i, name in enumerate(systems)}
     gap = " " if any(len(each) > 1 for each in letters.values()) else ""
     columns = [[report.mean(name, measure) for name in systems] for measure in report.measures]
@@ -56,20 +60,13 @@ def leaderboard_table(report: Report) -> Table:
             beaten = [letters[o] for o in systems if o != name and report.better(measure, o, name) > 0]
             top = len(systems) > 1 and value == best[m]
             cells.append(Cell(number(value, report.digits), value, top, gap.join(beaten)))
-        rows.append([*cells, *(Cell(number(mean, report.digits), mean) for mean in _unweighted(report, name))])
+        alike = [report.comparison.mean(name, measure) for measure in report.measures] if weighed else []
+        rows.append([*cells, *(Cell(number(mean, report.digits), mean) for mean in alike)])
     raised = f"significantly better than the system of that letter ({decided(report)})"
     notes = [f"Raised letters: {raised}.", "Bold: the best mean."]
-    scores, weighed = report.comparison.scores, bool(report.comparison.weighed_by)
-    alike = map(scores.unweighted_name, report.measures) if weighed else ()
-    head = ["", "run", *map(scores.weighted_name, report.measures), *alike]
+    unweighted = map(scores.unweighted_name, report.measures) if weighed else ()
+    head = ["", "run", *map(scores.weighted_name, report.measures), *unweighted]
     return Table(head, rows, names=2, caption="Mean over topics", notes=notes)
-
-
-def _unweighted(report: Report, system: str) -> list[float]:
-    """The unweighted means of a system, if topics are weighted."""
-    if not report.comparison.weighed_by:
-        return []
-    return [report.comparison.mean(system, measure) for measure in report.measures]
 
 
 def decided(report: Report) -> str:
@@ -121,7 +118,7 @@ def board_table(report: Report, measure: str) -> Table:
     own = [remark for remark in board.remarks if remark not in report.comparison.remarks]
     notes += [f"{remark[0].upper()}{remark[1:]}." for remark in own]
     if report.comparison.groups:
-        notes.append("Runs of a group stand here one by one; the comparison takes each group as one system.")
+        notes.append("The runs of a group are listed one by one; the comparison treats each group as one system.")
     return Table(head, rows, names=1, caption=caption, notes=notes)
 
 
@@ -137,18 +134,11 @@ def comparison_table(report: Report) -> Table:
     by = report.comparison.weighed_by
     size = "unweighted" if by else "d_z"
     head = ["measure", "one", "other", "mean of one", "mean of other", "difference", f"{percent} interval"]
-    head += [
-        size,
-        f"{size} interval",
-        "up / equal / down",
-        "p",
-        "corrected p",
-        "verdict",
-        *(f"p, {name}" for name in extra),
-    ]
+    head += [size, f"{size} interval", "up / equal / down", "p", "corrected p", "verdict"]
+    head += [f"p, {name}" for name in extra]
     rows = [_pair_row(report, pair, extra) for pair in report.listed]
     keys = [{"measure": pair.measure, "one": pair.one, "other": pair.other} for pair in report.listed]
-    beside = f"All is by {by}, but for the difference unweighted" if by else ""
+    beside = f"Everything is weighted by {by}, except the unweighted difference" if by else ""
     beside = beside or "d_z: the mean difference in standard deviations"
     notes = [
         "Difference: other − one. Up, equal, down: the topics on which other is better, equal, worse. "
@@ -157,8 +147,8 @@ def comparison_table(report: Report) -> Table:
     if any(map(report.comparison.contradictory, report.listed)):
         notes.append("†: the mean and the test point apart.")
     if len(rows) < len(report.pairs):
-        few = f"Of {len(report.pairs):,} pairs, the {len(rows):,} with {report.reference}"
-        notes.append(f"{few}; the reports with the endings .csv and .json hold all.")
+        few = f"Only the {len(rows):,} pairs with {report.reference} are listed"
+        notes.append(f"{few}; the reports with the endings .csv and .json have all {len(report.pairs):,}.")
     return Table(head, rows, names=3, caption="Each pair of systems", notes=notes, keys=keys)
 
 

@@ -30,50 +30,18 @@ if TYPE_CHECKING:
     from cranfield.reports.report_content import Report
 
 
+NAMES = "backslash asciicircum asciitilde less greater bar"
+LETTERS = "char34 dots ss ae AE o O oe OE l L i S"
+SYMBOLS = "times pm cdot leq geq to uparrow downarrow infty dagger"
 SPECIAL = {
-    "\\": r"\textbackslash{}",
     **{sign: f"\\{sign}" for sign in "{}$&#%_"},
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\char34{}",
-    "−": "$-$",
-    "–": "--",
-    "—": "---",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "·": r"$\cdot$",
-    "°": r"$^\circ$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "→": r"$\to$",
-    "▲": r"$\uparrow$",
-    "▼": r"$\downarrow$",
-    "‘": "`",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "…": r"\dots{}",
-    "∞": r"$\infty$",
-    "†": r"$\dagger$",
-    **{sign: rf"\{name}{{}}" for sign, name in zip("ßæÆøØœŒłŁı§", "ss ae AE o O oe OE l L i S".split(), strict=True)},
+    **{sign: rf"\text{name}{{}}" for sign, name in zip("\\^~<>|", NAMES.split(), strict=True)},
+    **{sign: rf"\{name}{{}}" for sign, name in zip('"…ßæÆøØœŒłŁı§', LETTERS.split(), strict=True)},
+    **{sign: rf"$\{name}$" for sign, name in zip("×±·≤≥→▲▼∞†", SYMBOLS.split(), strict=True)},
+    **dict(zip("−–—°‘’“”", ("$-$", "--", "---", r"$^\circ$", "`", "'", "``", "''"), strict=True)),
 }
-ACCENTS = {  # combining characters with a LaTeX command in every font
-    "\u0300": "`",
-    "\u0301": "'",
-    "\u0302": "^",
-    "\u0303": "~",
-    "\u0304": "=",
-    "\u0306": "u",
-    "\u0307": ".",
-    "\u0308": '"',
-    "\u030a": "r",
-    "\u030b": "H",
-    "\u030c": "v",
-    "\u0327": "c",
-}
+COMBINING = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
+ACCENTS = dict(zip(COMBINING, "`'^~=u.\"rHvc", strict=True))  # those with a LaTeX command in every font
 GREEK = (  # Greek letters with a command; the other capitals look like Latin ones
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi omega "
     "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
@@ -119,7 +87,7 @@ def means_table(report: Report) -> Table:
             for cell, measure in zip(cells, report.measures, strict=False)
         ]
         rows.append([Cell(baselines.get(name, "")), label, *marked, *cells[len(marked) :]])  # unweighted means last
-    sense = "significantly better than the baseline of that letter, behind an arrow worse"
+    sense = "baselines that the run beats significantly; after ▼, baselines that beat it"
     notes = [f"Raised letters: {sense} ({decided(report)}).", *table.notes[1:]]
     return table._replace(rows=rows, notes=notes)
 
@@ -170,7 +138,7 @@ def _narrow(report: Report, table: Table) -> Table:
     if len(rows) > LONG:
         pairs = zip(rows, table.keys, strict=True)
         rows = [row for row, key in pairs if report.reference in (key["one"], key["other"])]
-        notes.append(f"Of {len(table.rows)} pairs, the {len(rows)} with {report.reference}.")
+        notes.append(f"Only the {len(rows)} pairs with {report.reference} are listed, out of {len(table.rows)}.")
     ones = {key["one"] for key in table.keys if len(table.rows) <= LONG}
     if len(ones) == 1:  # as with one baseline
         columns.remove(list(table.head).index("one"))

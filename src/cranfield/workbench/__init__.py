@@ -1,1 +1,1 @@
-"""The workbench: the web pages of a workspace, with what they compute."""
+"""The workbench: the web pages of a workspace, and the computations behind them."""

@@ -24,7 +24,7 @@ from cranfield.base.results import as_json, plain
 from cranfield.http.body import DEEP, STRANGER_BYTES, STRANGER_SECONDS, announced, is_deep, patience, read_body
 from cranfield.http.refusal import DISK, HEADERS, NotFound, Refusal, refusal_of, refuse_host, refuse_origin
 from cranfield.workbench import access_control
-from cranfield.workbench.rendering import error_page, render, static_file
+from cranfield.workbench.rendering import error_page, render, statics
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, RouteEntry, entries
 from cranfield.workbench.workspace import UPLOAD
 
@@ -124,16 +124,14 @@ class _PageEndpoint:
         work: Callable[[PageRequest], Any] = entry.work
         is_async = inspect.iscoroutinefunction(work)
         answer = await (work(page_request) if is_async else anyio.to_thread.run_sync(work, page_request))
-        is_done = isinstance(answer, ActionResult)
-        response = self._done(answer) if is_done else await self._page(request, page_request, answer)
+        if not isinstance(answer, ActionResult):
+            return await self._page(request, page_request, answer)
+        headers = {}
         if answer.cookie is not None:
-            response.headers["Set-Cookie"] = access_control.cookie(self.site.manner, answer.cookie)
-        return response
-
-    def _done(self, done: ActionResult) -> Response:
+            headers["Set-Cookie"] = access_control.cookie(self.site.manner, answer.cookie)
         if self.twin == "json":
-            return Response(as_json(plain(done.values), indent=None), done.status, media_type=JSON)
-        return RedirectResponse(done.to, 303)
+            return Response(as_json(plain(answer.values), indent=None), 200, headers, JSON)
+        return RedirectResponse(answer.to, 303, headers)
 
     async def _page(self, request: Request, page_request: PageRequest, page: Page) -> Response:
         if self.twin == "csv":
@@ -145,7 +143,7 @@ class _PageEndpoint:
         if self.twin == "json":
             return _tagged(request, as_json(plain(page.values)), page)
         html = await anyio.to_thread.run_sync(render, self.site, page_request, page)
-        return Response(html.encode("utf-8", "backslashreplace"), page.status, dict(page.headers), HTML)
+        return Response(html.encode("utf-8", "backslashreplace"), page.status, media_type=HTML)
 
     def _refused(self, request: Request, account: Account | None, refusal: Refusal) -> Response:
         headers = {"Retry-After": f"{max(1, round(refusal.wait))}"} if refusal.wait else {}
@@ -187,7 +185,7 @@ def _tagged(request: Request, text: str, page: Page) -> Response:
     """JSON with an ETag; a client that has the same JSON already gets an empty 304."""
     body = text.encode("utf-8", "backslashreplace")
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {**page.headers, "ETag": tag, "Cache-Control": "private, no-cache"}
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if request.headers.get("if-none-match") == tag and page.status == 200:
         return Response(status_code=304, headers=headers)
     return Response(body, page.status, headers, JSON)
@@ -236,7 +234,7 @@ def _fields_of(request: Request, body: bytes) -> dict[str, Any]:
 def _fields(text: str, errors: str) -> dict[str, list[str]]:
     """The fields of a query or a form."""
     if text.count("&") >= MOST_FIELDS:
-        raise Refusal(f"expected {MOST_FIELDS:,} parameters at the most, found {text.count('&') + 1:,}")
+        raise Refusal(f"expected at most {MOST_FIELDS:,} parameters, found {text.count('&') + 1:,}")
     try:
         return parse_qs(text, keep_blank_values=True, errors=errors)
     except ValueError:
@@ -255,7 +253,7 @@ class _Static:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        file = static_file(request.path_params["name"])
+        file = statics().get(request.path_params["name"])
         try:
             refuse_host(request, self.site.manner)
         except Refusal:

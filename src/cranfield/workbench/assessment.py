@@ -43,7 +43,7 @@ LONGEST = 60_000  # characters of a text that are sent; the page of the document
 LONGEST_TITLE = 200  # characters, in the list of one's labels
 SEARCHED = 1_000_000  # characters in which the best passage is searched
 BEFORE = 10_000  # characters sent before the best passage of a longer text
-SHARE = 20  # counting takes at most one part in so many of the time
+SHARE = 20  # counting takes at most 1/20 of the time
 BINARY = (0.0, 1.0)  # the grades if neither the round nor the collection names any
 
 
@@ -319,7 +319,7 @@ def _label(documents: Documents, event: Event) -> OwnLabel:
 
 
 def round_progress(bench: Bench, plan: Round, assessor: str, own: OwnPace) -> RoundProgress:
-    """The progress of a round and of an assessor in it, and how long the rest takes at their pace."""
+    """The progress of a round and of an assessor in it, with the time that is left at this assessor's pace."""
     count = cached_tally(bench, plan, {assessor: own.done})
     pace = round(statistics.median(own.seconds), 1) if own.seconds else None
     left = None
@@ -330,7 +330,7 @@ def round_progress(bench: Bench, plan: Round, assessor: str, own: OwnPace) -> Ro
 
 
 def cached_tally(bench: Bench, plan: Round, mine: Mapping[str, int] = MappingProxyType({})) -> RoundTally:
-    """The progress of a round: counted a moment ago, plus what the assessor has added since."""
+    """The progress of a round: the latest count, plus the labels that the assessor has added since."""
     counts = TALLIES.setdefault(bench, {})
     count, begun = counts.get(plan.name), time.monotonic()
     if count is None or begun >= count.until:

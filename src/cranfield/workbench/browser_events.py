@@ -37,34 +37,50 @@ def submit_rows(
     fields: Sequence[str],
     make: Make,
     refuse: Callable[[Transaction, Event], Refusal | None],
-    now: datetime | None = None,
 ) -> tuple[list[EventOutcome], list[Event]]:
     """Add the events of some rows; return the outcome of each row, and the events that the log holds.
 
     `fields` are the names that a row may have, `make` turns a row into an event, `refuse` gives a reason to refuse it.
     """
-    refuse_many(rows)
-    outcomes: dict[str, EventOutcome] = {}
-    events: list[Event] = []
+
+    def event_of(row: Mapping[str, Any], time: str) -> Event:
+        base: dict[str, Any] = {"id": id_of(row), "assessor": assessor, "time": time}
+        if row.get("kind") == "withdrawal":
+            return Event(**base, kind="withdrawal", refers=str(row.get("refers", "")))
+        return make(row, {**base, "seconds": _number(row, "seconds")})
+
+    events, refused = read_rows(rows, fields, event_of)
+    outcomes = refused | {event.id: submit_alone(log, event, ("time",), refuse) for event in events}
+    return in_order(rows, outcomes), [event for event in events if outcomes[event.id].in_log]
+
+
+def read_rows(
+    rows: Sequence[Any], fields: Sequence[str], event_of: Callable[[Mapping[str, Any], str], Event]
+) -> tuple[list[Event], dict[str, EventOutcome]]:
+    """The events of rows, one per id, and the outcomes of the rows that are not events.
+
+    `event_of` makes an event of a row and its time. DataError if a request holds too many rows.
+    """
+    if len(rows) > MOST:
+        raise DataError(f"expected at most {MOST} events at once, found {len(rows)}")
+    now = datetime.now(UTC)
+    events: dict[str, Event] = {}
+    refused: dict[str, EventOutcome] = {}
     for number, row in enumerate(rows):
         key = id_of(row)
-        if key in outcomes:
+        if key in events or key in refused:
             continue
         try:
             check_row(row, fields)
-            time = event_time(row, (now or datetime.now(UTC)) + timedelta(microseconds=number))
-            if row.get("kind") == "withdrawal":
-                refers = str(row.get("refers", ""))
-                event = Event(id=key, kind="withdrawal", refers=refers, assessor=assessor, time=time)
-            else:
-                event = make(row, {"id": key, "assessor": assessor, "time": time, "seconds": _number(row, "seconds")})
+            events[key] = event_of(row, event_time(row, now + timedelta(microseconds=number)))
         except DataError as error:
-            outcomes[key] = EventOutcome(key, REFUSED, "event", str(error))
-            continue
-        outcomes[key] = submit_alone(log, event, ("time",), refuse)
-        if outcomes[key].in_log:
-            events.append(event)
-    return list(outcomes.values()), events
+            refused[key] = EventOutcome(key, REFUSED, "event", str(error))
+    return list(events.values()), refused
+
+
+def in_order(rows: Sequence[Any], outcomes: Mapping[str, EventOutcome]) -> list[EventOutcome]:
+    """The outcome of each row, in the order of the rows."""
+    return [outcomes[key] for key in dict.fromkeys(map(id_of, rows))]
 
 
 def submit_alone(
@@ -82,10 +98,11 @@ def submit_alone(
     return log.write(work)
 
 
-def refuse_many(rows: Sequence[Any]) -> None:
-    """Raise DataError if a request holds too many events."""
-    if len(rows) > MOST:
-        raise DataError(f"expected at most {MOST} events at once, found {len(rows)}")
+def refuse_withdrawal(transaction: Transaction, event: Event, kind: str, name: str) -> Refusal | None:
+    """Why the log refuses a withdrawal: there is no event of that kind under its id; None if there is one."""
+    target = transaction.events_by_id([event.refers]).get(event.refers)
+    exists = target is not None and target.kind == kind
+    return None if exists else ("event", f"there is no such {name} to withdraw")
 
 
 class ScriptEvents(NamedTuple):

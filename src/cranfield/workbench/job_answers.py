@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from cranfield.judging.policies import policies
 from cranfield.workbench.jobs import Failed, Ready, Running
 from cranfield.workbench.links import link
+from cranfield.workbench.routes import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cranfield.workbench.routes import PageRequest
 
@@ -29,14 +30,9 @@ class JobAnswer:
         """The state as a word: ready, running or failed."""
         return type(self.state).__name__.lower()
 
-    @property
-    def status(self) -> int:
-        """The HTTP status of the JSON twin: 202 while the answer is computed, 422 if it failed."""
-        return {"ready": 200, "running": 202, "failed": 422}[self.kind]
-
     def page_status(self, request: PageRequest) -> int:
-        """The HTTP status of a page: 200 for people, the status of the answer for the JSON twin."""
-        return self.status if request.twin == "json" else 200
+        """The HTTP status of a page: 200 for people; for the JSON twin 202 while the answer is computed, 422 if it failed."""
+        return {"running": 202, "failed": 422}.get(self.kind, 200) if request.twin == "json" else 200
 
     @property
     def table(self) -> str | None:
@@ -73,16 +69,33 @@ MEASURES = "nDCG@10 AP RR@10"
 
 
 def judgment_options(request: PageRequest) -> dict[str, Any]:
-    """The judgments and the policy of the query, and the choices that a form offers."""
+    """The measures, the judgments and the policy of the query, and the choices that a form offers."""
     bench = request.site.bench
     sources = ["log", *(f"log@{each.name}" for each in bench.versions()), *(["collection"] if bench.qrels else [])]
     policy = request.text("policy", "latest")
     return {
+        "measures": request.text("measures") or MEASURES,
         "judgments": request.text("judgments"),
         "policy": policy,
         "policies": list(dict.fromkeys([*policies(), policy])),  # a policy with parameters is in no list
         "sources": sources,
     }
+
+
+def answer_page(
+    request: PageRequest,
+    title: str,
+    template: str,
+    values: dict[str, Any],
+    context: dict[str, Any],
+    job: JobAnswer | None,
+    scripts: Sequence[str] = ("live.js", "sort.js"),
+) -> Page:
+    """A page around the answer of a job; without a job, the page alone."""
+    context = {**context, "job": job}
+    if job is None:
+        return Page(title, template, values, context, scripts=scripts)
+    return Page(title, template, {**values, **job.values()}, context, job.table, scripts, job.page_status(request))
 
 
 def ask_scores(request: PageRequest, verb: str, **parameters: Any) -> JobAnswer:

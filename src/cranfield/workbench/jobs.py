@@ -20,6 +20,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.base.errors import CranfieldError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 SHAPE = 2  # version of the format of cached results
 PATIENCE = 0.3  # seconds that a page waits before a question becomes a job
-OLD = 600.0  # seconds after which a result without the newest labels is computed again unasked
+OLD = 600.0  # seconds after which a result without the newest labels is computed again in the background
 RETRY_AFTER = 10.0  # seconds for which a failure is reported before the question is tried again
 NOTE_EVERY = 2.0  # seconds between two updates of a job's row
 ROWS_LAST = 7 * 86_400.0  # seconds
@@ -243,7 +244,7 @@ class Jobs:
         if "failed" in message:
             job.why = str(message["failed"])
         elif "broken" in message:
-            job.why = f"something went wrong that should not; the server's log says what under job {job.id}"
+            job.why = f"an unexpected error occurred; the server's log describes it under job {job.id}"
         with self._lock:
             self._jobs.pop(job.question, None)
             if job.why is not None:
@@ -266,7 +267,7 @@ class Jobs:
             return Failed(job.id, job.why)
         cached = self.results.read(job.question)
         if cached is None:
-            return Failed(job.id, "the result was removed before it could be read; ask again")
+            return Failed(job.id, "the result was removed before it could be read; load the page again")
         return self._as_ready(question, cached)
 
     def _since(self, question: WorkbenchQuestion, cached: CachedResult) -> tuple[int, int]:
@@ -336,7 +337,7 @@ def timestamp(seconds: float) -> str:
 
 
 def owner() -> str:
-    """This process, told apart from later processes with the same id: machine, boot, process id, start."""
+    """The name of this process: machine, boot, process id and start time. A later process has another name."""
     return f"{platform.node()} {_boot()} {os.getpid()} {_start(os.getpid())}"
 
 
@@ -355,17 +356,18 @@ def lives(name: str) -> bool:
 
 
 def _boot() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return "-"
+    """The id of this boot of the machine; `-` if the system does not tell."""
+    return _proc("sys/kernel/random/boot_id").strip() or "-"
 
 
 def _start(pid: int) -> str:
     """The start time of a process in clock ticks; `-` if the system does not tell."""
+    return "".join(_proc(f"{pid}/stat").rpartition(")")[2].split()[19:20]) or "-"
+
+
+def _proc(name: str) -> str:
+    """A file of Linux's /proc; empty if there is none."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return "-"
+        return Path("/proc", name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

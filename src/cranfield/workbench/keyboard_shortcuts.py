@@ -30,8 +30,8 @@ USUAL = (
     Shortcut("find", "/", "find"),
     Shortcut("next_hit", ".", "next hit"),
     Shortcut("previous_hit", ",", "previous hit"),
-    Shortcut("older", "j", "my label before"),
-    Shortcut("newer", "k", "my label after"),
+    Shortcut("older", "j", "my previous label"),
+    Shortcut("newer", "k", "my next label"),
     Shortcut("help", "?", "help"),
     Shortcut("left", "ArrowLeft", "the left one", "prefer"),
     Shortcut("right", "ArrowRight", "the right one", "prefer"),
@@ -41,12 +41,12 @@ USUAL = (
 )
 
 
-SHARED = ("undo", "help")  # keys of /judge that /prefer has too
+SHARED = {"prefer": ("undo", "help"), "adjudicate": ("skip", "undo", "note", "help")}  # keys of /judge, too
 
 
 def is_on(each: Shortcut, page: str) -> bool:
     """Whether a shortcut exists on a page."""
-    return each.page == page or (page == "prefer" and each.name in SHARED)
+    return each.page == page or each.name in SHARED.get(page, ())
 
 
 def keys_of(settings: Mapping[str, Any]) -> list[Shortcut]:
@@ -55,17 +55,23 @@ def keys_of(settings: Mapping[str, Any]) -> list[Shortcut]:
     return [each._replace(key=own.get(each.name, each.key)) for each in USUAL]
 
 
+def keys_on(settings: Mapping[str, Any], page: str) -> tuple[list[Shortcut], dict[str, Any]]:
+    """The shortcuts of a page by somebody's settings, and the settings that the page's script needs."""
+    keys = [each for each in keys_of(settings) if is_on(each, page)]
+    return keys, {"keys": {each.name: each.key for each in keys}, "single": bool(settings.get("single_keys", True))}
+
+
 def changed_keys(keys: Mapping[str, str]) -> dict[str, str]:
     """The keys that differ from the usual ones; Refusal if one key has two meanings on a page."""
     usual = {each.name: each for each in USUAL}
     own = {name: key for name, key in keys.items() if name in usual and key and key != usual[name].key}
     for key in own.values():
         if key.isdigit() or not (len(key) == 1 or key.startswith("Arrow")) or key.isspace():
-            raise Refusal(f"expected a letter, a sign or an arrow as a key, found {key[:20]!r}; digits grade")
+            raise Refusal(f"expected a letter, a sign or an arrow as a key, found {key[:20]!r}; digits are for grades")
     for page in dict.fromkeys(each.page for each in USUAL):
         in_use: dict[str, Shortcut] = {}
         for each in (each._replace(key=own.get(each.name, each.key)) for each in USUAL if is_on(each, page)):
             other = in_use.setdefault(each.key.lower(), each)
             if other is not each:
-                raise Refusal(f"the key {each.key!r} cannot be both: {other.said}, and {each.said}")
+                raise Refusal(f"the key {each.key!r} cannot have two meanings: {other.said}, and {each.said}")
     return own

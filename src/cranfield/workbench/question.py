@@ -46,8 +46,8 @@ PAGE = Layout(digits=DIGITS, undefined="–", medium="html")
 class Names(Parameter["tuple[str, ...]"]):
     """A parameter that holds one name or a list of names."""
 
-    def __init__(self, meaning: str) -> None:
-        super().__init__((), meaning)
+    def __init__(self, meaning: str, default: Sequence[str] = ()) -> None:
+        super().__init__(tuple(default), meaning)
 
     @property
     def range(self) -> str:
@@ -60,19 +60,15 @@ class Names(Parameter["tuple[str, ...]"]):
         return tuple(dict.fromkeys(name for name in names if name))
 
 
-class Words(Parameter["tuple[str, ...]"]):
+class Words(Names):
     """A parameter that holds words with blanks between them, or a list of such texts: measures."""
-
-    def __init__(self, default: Sequence[str], meaning: str) -> None:
-        super().__init__(tuple(default), meaning)
 
     @property
     def range(self) -> str:
         return "words with blanks between them"
 
     def read(self, value: Any) -> tuple[str, ...]:
-        texts = (value,) if isinstance(value, str) else tuple(value)
-        return tuple(dict.fromkeys(word for text in texts for word in text.split())) or tuple(self.default)
+        return super().read([word for text in super().read(value) for word in text.split()]) or self.default
 
 
 class WorkbenchQuestion(Registered, ABC):
@@ -173,7 +169,7 @@ class RunsQuestion(WorkbenchQuestion):
     """A question that reads runs: those that are named, or all."""
 
     runs = Names("the runs; default: all")
-    measures = Words(DEFAULT_MEASURES, "the measures")
+    measures = Words("the measures", DEFAULT_MEASURES)
     least: ClassVar[int] = 1  # runs
 
     def refuse(self, bench: Bench) -> None:
@@ -182,13 +178,23 @@ class RunsQuestion(WorkbenchQuestion):
         cranfield.measures(list(self.measures))
         if len(self.files(bench)) < self.least:
             lacking = "put run files into runs/, or add one" if not bench.runs() else "name more of them"
-            raise ConventionError(f"{self.name} needs {self.least} run{'s' * (self.least > 1)} at the least: {lacking}")
+            raise ConventionError(f"{self.name} needs at least {self.least} run{'s' * (self.least > 1)}: {lacking}")
 
     def files(self, bench: Bench) -> list[RunFile]:
         return [bench.run(name) for name in self.runs] if self.runs else bench.runs()
 
     def depends(self, bench: Bench) -> dict[str, str]:
         return of_runs(bench, self.files(bench))
+
+
+class PairQuestion(RunsQuestion):
+    """A question about two runs."""
+
+    one = Text(..., "the first run: the baseline, on the left")  # type: ignore[arg-type]
+    other = Text(..., "the second run, on the right")  # type: ignore[arg-type]
+
+    def files(self, bench: Bench) -> list[RunFile]:
+        return [bench.run(self.one), bench.run(self.other)]
 
 
 class ModelQuestion(RunsQuestion):

@@ -53,11 +53,6 @@ def statics() -> dict[str, StaticFile]:
     return answer
 
 
-def static_file(name: str) -> StaticFile | None:
-    """A static file by its name; None if there is none."""
-    return statics().get(name)
-
-
 def static_url(name: str) -> str:
     """The address of a static file; it changes with the content, so that browsers may cache it for ever."""
     return f"/static/{name}?v={statics()[name].hash}"
@@ -77,6 +72,12 @@ def marked(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
         parts += [escape(text[end:start]), Markup("<mark>"), escape(text[start:stop]), Markup("</mark>")]
         end = stop
     return Markup("").join([*parts, escape(text[end:])])
+
+
+def marked_around(text: str, spans: Sequence[tuple[int, int]], cut: int) -> tuple[Markup, Markup]:
+    """The text before and after a place, each with its spans marked."""
+    after = [(start - cut, stop - cut) for start, stop in spans if start >= cut]
+    return marked(text[:cut], [span for span in spans if span[1] <= cut]), marked(text[cut:], after)
 
 
 def capfirst(text: str) -> str:

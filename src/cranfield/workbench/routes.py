@@ -51,6 +51,10 @@ class PageRequest:
         """Whether the account may do what a role may do."""
         return may(self.role, role)
 
+    def assessors(self) -> list[str]:
+        """The names of the active accounts of this workspace that may judge."""
+        return [each.name for each in self.site.accounts.all() if may(each.role, ASSESSOR) and each.active]
+
     @cached_property
     def blind(self) -> bool:
         """Whether to hide the labels of others: the account is an assessor with a round that is not closed."""
@@ -131,8 +135,6 @@ class Page:
     table: str | None = None
     scripts: Sequence[str] = ()
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    cookie: str | None = None  # the secret of a new session; empty: the session ends
 
 
 @dataclass(frozen=True)
@@ -142,19 +144,18 @@ class ActionResult:
     to: str
     values: Mapping[str, Any] = field(default_factory=dict)
     cookie: str | None = None  # the secret of a new session; empty: the session ends
-    status: int = 200  # of the JSON twin
 
 
 class RouteEntry(NamedTuple):
-    """One route: its path and method, the least role that may call it, and the function that answers."""
+    """One route: the function that answers, its path and method, and the least role that may call it."""
 
+    work: Callable[[PageRequest], Any]
     path: str
     method: str
     role: str
     verb: str  # the function behind the page, for readers of /api
     table: bool
     body: str  # "form", or "file" for one that takes a file as its body
-    work: Callable[[PageRequest], Any]
     menu: tuple[int, str] | None = None  # its position in the menu, and its name there
 
     @property
@@ -181,21 +182,17 @@ def page(
     path: str, role: str, verb: str = "", table: bool = False, menu: tuple[int, str] | None = None
 ) -> Callable[[Any], Any]:
     """Register a function that answers GET and changes nothing; `menu` is its position and its name in the menu."""
-    return _register(RouteEntry(path, "GET", role, verb, table, "", _unregistered, menu))
+    return _register(path, "GET", role, verb, table, "", menu)
 
 
 def action(path: str, role: str, verb: str = "", body: str = "form") -> Callable[[Any], Any]:
     """Register a function that answers POST and changes something."""
-    return _register(RouteEntry(path, "POST", role, verb, False, body, _unregistered))
+    return _register(path, "POST", role, verb, False, body, None)
 
 
-def _unregistered(request: PageRequest) -> None:
-    raise AssertionError("replaced when the function is registered")
-
-
-def _register(entry: RouteEntry) -> Callable[[Any], Any]:
+def _register(path: str, method: str, *fields: Any) -> Callable[[Any], Any]:
     def enter(work: Any) -> Any:
-        PAGES.add(entry._replace(work=work), f"{entry.method} {entry.path}", work.__module__)
+        PAGES.add(RouteEntry(work, path, method, *fields), f"{method} {path}", work.__module__)
         return work
 
     return enter

@@ -129,9 +129,8 @@ def _gold(bench: Bench) -> str:
 def of_runs(bench: Bench, runs: Sequence[RunFile]) -> dict[str, str]:
     """The hashes of runs, by name, and of the topics."""
     topics = bench.file(TOPICS)
-    return {f"run {run.name}": bench.hash_of(run) for run in runs} | (
-        {} if topics is None else {"topics": bench.hashes.of(topics)}
-    )
+    hashes = {f"run {run.name}": bench.hashes.of(run.path) for run in runs}
+    return hashes if topics is None else {**hashes, "topics": bench.hashes.of(topics)}
 
 
 @dataclass(frozen=True)

@@ -40,16 +40,18 @@ def serve(
     jobs = Jobs(bench)
     site = Site(bench, jobs, manner, socket.connections.limits)
     running = server(application(site), manner, socket, certificate, key)
+    state = Path(bench.state) / SERVING
     try:
         with suppress(KeyboardInterrupt):  # Ctrl-C may come before uvicorn handles it
             site.index_loader.start()
             socket.listen()
-            _write_state(bench, manner)
+            state.write_text(json.dumps({"url": manner.url, "pid": os.getpid(), "accounts": manner.accounts}))
+            state.chmod(0o600)
             welcome(site, say)
             running.run(sockets=[socket])
     finally:
         jobs.close()
-        _remove_state(bench)
+        state.unlink(missing_ok=True)
 
 
 def welcome(site: Site, say: Callable[[str], None]) -> None:
@@ -106,13 +108,3 @@ def new_link(bench: Bench, role: str | None = None) -> str:
     if running["accounts"]:
         return f"{running['url']}/"
     return f"{running['url']}/enter?key={accounts.new_key()}"
-
-
-def _write_state(bench: Bench, manner: ServerSettings) -> None:
-    path = Path(bench.state) / SERVING
-    path.write_text(json.dumps({"url": manner.url, "pid": os.getpid(), "accounts": manner.accounts}))
-    path.chmod(0o600)
-
-
-def _remove_state(bench: Bench) -> None:
-    (Path(bench.state) / SERVING).unlink(missing_ok=True)

@@ -4,10 +4,11 @@ A hash takes 64 MiB and a fifth of a second of one core. Two are computed at a t
 requests are refused, so that a flood of attempts cannot stop the server. An unknown name takes as long as a known one.
 
 The throttle counts failures by account and by address. An attempt counts as failed from its start until it succeeds, so
-that a hundred attempts at once are no way around. A pair of account and address that has succeeded before is counted by
-itself: strangers who guess elsewhere, or a neighbour behind the same address, keep nobody out who has signed in there. Refused
-attempts do not count and waits stay short: nobody is locked out. Memory is bounded. When it is full, the keys with the
-fewest failures are dropped, so that invented names displace each other and not the account under attack.
+that many attempts at the same time do not evade the limit. A pair of account and address that has succeeded before is
+counted separately: failures of strangers, from other addresses or behind the same one, do not delay people who have
+signed in there. Refused attempts do not count and waits stay short: nobody is locked out. Memory is bounded. When it is
+full, the keys with the fewest failures are dropped, so that invented names displace each other and not the account
+under attack.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Passwords:
             raise _short_of_memory() from None
 
     async def check(self, hash: str | None, password: str) -> bool:
-        """Whether a password fits a hash; a missing hash takes as long and fits no password."""
+        """Whether a password matches a hash; for a missing hash it takes as long, and the answer is no."""
         checkable = hash is not None and len(_bytes(password)) <= LONGEST_PASSWORD
         return await self._in_thread(
             lambda: self._check(hash or "", password) if checkable else self._check(self.nobody, "")
@@ -242,5 +243,5 @@ class SignInThrottle:
 
 
 def _account(name: str) -> str:
-    """The key of an account; a space is replaced, so that no name looks like a pair."""
+    """The key of an account; spaces are replaced, so that no name equals the key of a pair."""
     return key_of(name.strip()[: LONGEST + 1]).replace(" ", "_")

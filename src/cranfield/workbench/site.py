@@ -1,6 +1,6 @@
 """A served workspace: what all pages share.
 
-The index of documents is built in a thread; pages that need a text say meanwhile how far it is.
+The index of documents is built in a thread. Until it is ready, pages that need a text show the progress.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+from concurrent.futures import Future, wait
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -38,57 +39,49 @@ class IndexLoader:
         self.bench = bench
         self.patience = patience
         self._lock = threading.Lock()
-        self._shelf: Shelf | None = None
-        self._failure: BaseException | None = None
-        self._over: threading.Event | None = None  # of the thread at work
+        self._index: Future[Shelf | None] | None = None
         self._done, self._all = 0, 0
 
-    def start(self) -> threading.Event | None:
-        """Start to open the index unless it is open or being opened; the event is set when that is over."""
+    def start(self) -> Future[Shelf | None]:
+        """Open the index in a thread; after a failure, or when the file of documents has changed, open it again."""
         with self._lock:
-            if self._over is None and (self._shelf is None or self._shelf.changed):
-                self._shelf, self._done, self._all = None, 0, 0
-                self._over = threading.Event()
-                threading.Thread(target=self._open, name="cranfield-shelf", daemon=True).start()
-            return self._over
+            if self._index is None or (self._index.done() and self._is_outdated(self._index)):
+                self._done, self._all = 0, 0
+                self._index = Future()
+                threading.Thread(target=self._open, args=[self._index], name="cranfield-shelf", daemon=True).start()
+            return self._index
 
     def shelf(self) -> Shelf | None:
         """The index, or None if there are no documents; Refusal with the progress while the index is built."""
         if self.bench.collection is None:
             return None
-        over = self.start()
-        ended = over is None or over.wait(self.patience)
-        with self._lock:
-            failure, self._failure = self._failure, None
-            if ended and failure is not None:
-                raise failure
-            if ended and self._shelf is not None:
-                return self._shelf
+        index = self.start()
+        if wait([index], self.patience).done:
+            return index.result()
         raise Refusal(
             f"the documents are being indexed{self.progress}",
             503,
             safe="",
-            advice="Pages with texts open when that is done; this one looks again by itself.",
+            advice="Pages with texts open when that is done. This page reloads by itself.",
             wait=AGAIN,
             reload=True,
         )
 
     @property
     def progress(self) -> str:
-        """How far the index is, as the end of a sentence."""
+        """The share of the documents that are indexed, as the end of a sentence."""
         return f": {min(99, 100 * self._done // self._all)} %" if self._all else ""
 
-    def _open(self) -> None:
-        shelf, failure = None, None
+    @staticmethod
+    def _is_outdated(index: Future[Shelf | None]) -> bool:
+        shelf = None if index.exception() else index.result()
+        return shelf is None or shelf.changed
+
+    def _open(self, index: Future[Shelf | None]) -> None:
         try:
-            shelf = self.bench.shelf(self._tell)
-        except BaseException as error:  # raised for the next page that asks for a document
-            failure = error
-        with self._lock:
-            self._shelf, self._failure = shelf, failure
-            over, self._over = self._over, None
-        if over is not None:
-            over.set()
+            index.set_result(self.bench.shelf(self._tell))
+        except BaseException as error:  # raised for the pages that wait for a document
+            index.set_exception(error)
 
     def _tell(self, done: int, all: int | None) -> None:
         self._done, self._all = done, all or 0

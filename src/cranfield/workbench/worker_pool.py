@@ -20,6 +20,7 @@ import time
 import traceback
 import warnings
 from collections import deque
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +64,7 @@ class WorkerPool:
         """Queue a question."""
         with self._turn:
             if self._closed:
-                raise DataError("the workbench is being closed; ask again when it is back")
+                raise DataError("the workbench is stopping; try again when it runs again")
             self._tasks.append(task)
             if self._free < len(self._tasks) and len(self._threads) < self.at_once:
                 thread = threading.Thread(target=self._loop, name="cranfield-worker", daemon=True)
@@ -136,15 +137,13 @@ class WorkerPool:
         process.kill()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                try:
+                with suppress(OSError):  # a message that the process never read
                     pipe.close()
-                except OSError:  # a message that the process never read
-                    pass
         process.wait()
 
 
 def _run(process: subprocess.Popen[str], task: WorkerTask) -> dict[str, Any]:
-    """Send a question to a process and pass its messages on; the last message, or the death of the process."""
+    """Send a question to a process and pass its messages on; return its last message, or how the process ended."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -164,7 +163,7 @@ def _death(process: subprocess.Popen[str]) -> str:
     code = process.wait()
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     why = "; there may be too little memory for it" if code == -signal.SIGKILL else ""
-    return f"the process that worked it out {how}{why}; ask again to try again"
+    return f"the process that computed the answer {how}{why}; load the page again to try again"
 
 
 # the program of a worker

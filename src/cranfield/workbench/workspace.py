@@ -64,40 +64,16 @@ def refuse_name(runs: str, name: str) -> None:
     if not name or name.startswith((".", "-", " ")) or name.endswith((" ", ".")):
         raise DataError(f"a run's file name begins with a letter or a digit, as in bm25.run; found {short!r}")
     if set(name) & PATTERNS or not name.isprintable() or legible(name) != name:
-        raise DataError(f"a run's file name has letters, digits, blanks and ._-+ in it, found {short!r}")
+        raise DataError(f"expected a file name of letters, digits, blanks and ._-+, found {short!r}")
     try:
         length = len(name.encode())
     except UnicodeEncodeError:
-        raise DataError(f"a run's file name is text, found {short!r}") from None
+        raise DataError(f"expected a file name in Unicode, found {short!r}") from None
     if length > LONGEST_NAME:
-        raise DataError(f"a run's file name has {LONGEST_NAME} bytes at the most, found {length}")
+        raise DataError(f"a run's file name has at most {LONGEST_NAME} bytes, found {length}")
     names = {run_name(run.path).casefold() for run in listed(runs)}
     if run_name(name).casefold() in names or os.path.lexists(os.path.join(runs, name)):
         raise DataError(f"there is a run {run_name(name)!r} already; give this one another name")
-
-
-def add_run(runs: str, state: str, name: str, data: Iterable[bytes], limit: int, qrels: str | None = None) -> Upload:
-    """Add a run of at most `limit` bytes, compressed or not; errors in its check refuse it.
-
-    `runs` is the folder of the runs, `state` the folder in which the file is checked, `qrels` the judgments for the check.
-    """
-    refuse_name(runs, name)
-    try:
-        folder = tempfile.mkdtemp(prefix="upload-", dir=state)
-    except OSError as error:
-        raise DataError(f"{name}: cannot be written: {reason(error)}") from None
-    try:
-        path = os.path.join(folder, name)
-        _receive(path, name, data, limit)
-        refuse_larger(path, limit, name)
-        findings = _check_file(path, name, qrels)
-        if findings.counts["error"]:
-            return Upload(None, findings)
-        _move(path, runs, name)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    added = [run for run in listed(runs) if os.path.basename(run.path) == name]
-    return Upload(added[0] if added else None, findings)
 
 
 def _receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
@@ -142,7 +118,7 @@ def _move(path: str, runs: str, name: str) -> None:
     except FileExistsError:
         raise DataError(f"there is a run {run_name(name)!r} already; give this one another name") from None
     except OSError as error:
-        raise DataError(f"{name}: cannot be put among the runs: {reason(error)}") from None
+        raise DataError(f"{name}: cannot be moved into runs/: {reason(error)}") from None
 
 
 T = TypeVar("T")
@@ -356,13 +332,24 @@ class Bench:
         more = f" and {len(files) - 10} more" if len(files) > 10 else ""
         raise DataError(f"there is no run {shortened(name)!r}; there are: {there}{more}")
 
-    def hash_of(self, run: RunFile) -> str:
-        """The SHA-256 of a run's file."""
-        return self.hashes.of(run.path)
-
     def add_run(self, name: str, data: Iterable[bytes], limit: int = UPLOAD) -> Upload:
-        """Add a run under a file name if it can be read and its check reports no error."""
-        return add_run(self.runs_folder, self.state, name, data, limit, self.qrels)
+        """Add a run of at most `limit` bytes, compressed or not, under a file name; errors in its check refuse it."""
+        refuse_name(self.runs_folder, name)
+        try:
+            folder = tempfile.mkdtemp(prefix="upload-", dir=self.state)
+        except OSError as error:
+            raise DataError(f"{name}: cannot be written: {reason(error)}") from None
+        try:
+            path = os.path.join(folder, name)
+            _receive(path, name, data, limit)
+            refuse_larger(path, limit, name)
+            findings = _check_file(path, name, self.qrels)
+            if findings.counts["error"]:
+                return Upload(None, findings)
+            _move(path, self.runs_folder, name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return Upload(self.run(name), findings)
 
     # the log
 

@@ -17,16 +17,17 @@ from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Table, as_dicts, plain
 from cranfield.judging.disagreements import Disputes, decided_count, decision, last_decisions, opinions
 from cranfield.judging.event import Event, new_id
+from cranfield.reports.tables import letter
 from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.assessment import DocumentView, GradeOption, document_views, grade_options
-from cranfield.workbench.browser_events import refuse_first, script_events, subjects_in, submit_rows
-from cranfield.workbench.keyboard_shortcuts import keys_of
+from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, subjects_in, submit_rows
+from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import ActionResult, Page, action, page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from cranfield.base.results import Layout, Part
     from cranfield.judging.event_intake import EventOutcome, Refusal
@@ -115,7 +116,8 @@ def submit_decisions(
     request: PageRequest, rows: Sequence[Any], topic: str, n: int, have: Sequence[Subject] = ()
 ) -> AdjudicationList:
     """Add decisions or withdraw them; return the outcome of each and the next documents."""
-    bench, refuse = request.site.bench, _DecisionCheck(rows).refusal
+    bench, objects = request.site.bench, [row for row in rows if isinstance(row, Mapping)]
+    refuse = partial(_refusal, {row.get("id") for row in objects if row.get("overrule") is True})
     outcomes, events = submit_rows(bench.log, request.name, rows, ROW_FIELDS, partial(_event, bench), refuse)
     disputes = DISPUTES.setdefault(bench, Disputes(bench.log))
     if not disputes.ready(PATIENCE):
@@ -172,18 +174,9 @@ def _anonymous(labels: Sequence[Event]) -> list[AnonymousLabel]:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
     return [
-        AnonymousLabel(_letter(place), event.grade, event.sure, event.note, event.passage)
+        AnonymousLabel(letter(place).upper(), event.grade, event.sure, event.note, event.passage)
         for place, event in enumerate(sorted(labels, key=order))
     ]
-
-
-def _letter(place: int) -> str:
-    """A to Z, then AA, AB …
-
-    >>> _letter(0), _letter(25), _letter(26)
-    ('A', 'Z', 'AA')
-    """
-    return (_letter(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
 
 
 def _decision(event: Event, lead: str) -> LeadDecision:
@@ -201,28 +194,16 @@ def _event(bench: Bench, row: Mapping[str, Any], base: dict[str, Any]) -> Event:
     return event
 
 
-class _DecisionCheck:
-    """Refuses a decision if nobody labelled the document, or somebody else has decided meanwhile."""
-
-    def __init__(self, rows: Sequence[Any]) -> None:
-        objects = [row for row in rows if isinstance(row, Mapping)]
-        self.overruling = {row.get("id") for row in objects if row.get("overrule") is True}
-
-    def refusal(self, transaction: Transaction, event: Event) -> Refusal | None:
-        """Why the log does not take a decision; None if it does."""
-        if event.kind == "withdrawal":
-            target = transaction.events_by_id([event.refers]).get(event.refers)
-            is_decision = target is not None and target.kind == "adjudication"
-            return None if is_decision else ("event", "there is no such decision to withdraw")
-        if not opinions(transaction, event.topic, event.document):
-            return "event", f"nobody has labelled {event.document!r:.100} for topic {event.topic!r:.100}"
-        current = decision(transaction, event.topic, event.document)
-        if current is not None and current.assessor != event.assessor and event.id not in self.overruling:
-            return "event", f"somebody has decided it meanwhile: {current.grade:g}"
-        return None
-
-
-KEYS = ("skip", "undo", "note", "help")
+def _refusal(overruling: Collection[Any], transaction: Transaction, event: Event) -> Refusal | None:
+    """Why the log refuses a decision: nobody labelled the document, or somebody else has decided meanwhile; else None."""
+    if event.kind == "withdrawal":
+        return refuse_withdrawal(transaction, event, "adjudication", "decision")
+    if not opinions(transaction, event.topic, event.document):
+        return "event", f"nobody has labelled {event.document!r:.100} for topic {event.topic!r:.100}"
+    current = decision(transaction, event.topic, event.document)
+    if current is not None and current.assessor != event.assessor and event.id not in overruling:
+        return "event", f"somebody has decided it meanwhile: {current.grade:g}"
+    return None
 
 
 @page("/adjudicate", LEAD, "next_disputes", table=True, menu=(50, "Adjudicate"))
@@ -241,16 +222,9 @@ def adjudicate(request: PageRequest) -> Page:
 def _context(request: PageRequest, answer: AdjudicationList, alone: bool) -> dict[str, Any]:
     """The template values: the first document as HTML, and the settings of the script."""
     case = answer.cases[0] if answer.cases else None
-    settings = request.site.accounts.settings(request.name)
-    keys = [each for each in keys_of(settings) if each.name in KEYS]
+    keys, for_script = keys_on(request.site.accounts.settings(request.name), "adjudicate")
     text = "" if case is None else marked(case.item.text, case.item.marks)
-    script = {
-        "topic": answer.topic,
-        "keys": {each.name: each.key for each in keys},
-        "single": bool(settings.get("single_keys", True)),
-        "ahead": AHEAD,
-        "alone": alone,
-    }
+    script = {"topic": answer.topic, **for_script, "ahead": AHEAD, "alone": alone}
     need = {} if case is None else answer.needs[case.item.topic]
     queries = {topic: request.site.query_of(topic) for topic in answer.topics}
     more = {"case": case, "text": text, "need": need, "script": script, "keys": keys, "new_id": new_id()}

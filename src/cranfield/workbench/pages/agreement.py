@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from cranfield.judging.agreement import VIEWS
 from cranfield.judging.round_status import status
 from cranfield.workbench.access_control import LEAD
-from cranfield.workbench.job_answers import ask
-from cranfield.workbench.routes import Page, page
+from cranfield.workbench.job_answers import answer_page, ask
+from cranfield.workbench.routes import page
 
 if TYPE_CHECKING:
-    from cranfield.workbench.routes import PageRequest
+    from cranfield.workbench.routes import Page, PageRequest
 
 MEASURE = "nDCG@10"
 
@@ -21,11 +21,7 @@ def agreement(request: PageRequest) -> Page:
     """Inter-annotator agreement with intervals, confusions, drift over time, and how each person's labels rank runs."""
     round, by, measure = request.text("round"), request.text("by"), request.text("measure", MEASURE)
     job = ask(request, "agree", round=round, by=by, measures=measure)
-    values = {"round": round, "by": by, "measure": measure, **job.values()}
-    context = {
-        "job": job,
-        "rounds": [each.name for each in status(request.site.bench.log).rows],
-        "views": VIEWS,
-        "apart": job.answer["contradictions"] if job.answer else 0,
-    }
-    return Page("Agreement", "agreement.html", values, context, job.table, ("live.js",), job.page_status(request))
+    values = {"round": round, "by": by, "measure": measure}
+    rounds = [each.name for each in status(request.site.bench.log).rows]
+    context = {"rounds": rounds, "views": VIEWS, "apart": job.answer["contradictions"] if job.answer else 0}
+    return answer_page(request, "Agreement", "agreement.html", values, context, job, ("live.js",))

@@ -9,7 +9,7 @@ from cranfield.base.passages import best_passage, marks
 from cranfield.http.refusal import NotFound
 from cranfield.judging.log_queries import blame
 from cranfield.workbench.access_control import VIEWER
-from cranfield.workbench.rendering import marked
+from cranfield.workbench.rendering import marked_around
 from cranfield.workbench.routes import Page, page
 
 if TYPE_CHECKING:
@@ -32,12 +32,8 @@ def document(request: PageRequest) -> Page:
     fields = {name: value for name, value in content.fields.items() if isinstance(value, (str, int, float))}
     values = {"id": content.id, "title": content.title, "text": content.text, "fields": fields}
     values |= {"topic": topic, "query": query}
-    start, _ = best_passage(cut, query) if spans else (0, 0)
-    context = {
-        "before": marked(cut[:start], [(a, b) for a, b in spans if b <= start]),
-        "after": marked(cut[start:], [(a - start, b - start) for a, b in spans if a >= start]),
-        "left": len(content.text) - len(cut),
-    }
+    before, after = marked_around(cut, spans, best_passage(cut, query)[0] if spans else 0)
+    context = {"before": before, "after": after, "left": len(content.text) - len(cut)}
     return Page(content.title or content.id, "document.html", values, context)
 
 

@@ -7,14 +7,13 @@ round, whether it is a repeat, and the guidelines. One request adds labels and r
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.judging.assessor_view import own_assignments, own_pace
 from cranfield.judging.event import RELEVANCE, Event, new_id
-from cranfield.judging.event_intake import REFUSED, EventOutcome
 from cranfield.judging.rounds import Leaseholder, answer_within
 from cranfield.workbench.access_control import ASSESSOR
 from cranfield.workbench.assessment import (
@@ -29,24 +28,23 @@ from cranfield.workbench.assessment import (
     work,
 )
 from cranfield.workbench.browser_events import (
-    check_row,
-    event_time,
-    id_of,
+    in_order,
+    read_rows,
     refuse_first,
-    refuse_many,
     script_events,
     subjects_in,
     submit_alone,
 )
-from cranfield.workbench.keyboard_shortcuts import keys_of
+from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
-from cranfield.workbench.rendering import marked
+from cranfield.workbench.rendering import marked_around
 from cranfield.workbench.routes import ActionResult, Page, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cranfield.judging.assessor_view import OwnPace
+    from cranfield.judging.event_intake import EventOutcome
     from cranfield.judging.log import Transaction
     from cranfield.judging.round_plan import Lease, NoLease, Round
     from cranfield.workbench.assessment import Subject
@@ -67,101 +65,62 @@ def submit_labels(
 
     A refused label does not affect the others. `have` are documents whose texts the browser has already.
     """
-    refuse_many(rows)
     bench, assessor = request.site.bench, request.name
-    reader = _RowReader(bench, assessor, datetime.now(UTC))
     if not name:
-        events, outcomes = reader.events(rows, None)
+        events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, None))
         outcomes |= {event.id: submit_alone(bench.log, event, SERVER_FIELDS) for event in events}
-        return JudgingWork(outcomes=_in_order(rows, outcomes))
+        return JudgingWork(outcomes=in_order(rows, outcomes))
 
-    def work(transaction: Transaction) -> _Submission:
+    def work(
+        transaction: Transaction,
+    ) -> tuple[Round, str, dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
         desk = Leaseholder(transaction, name, assessor)
-        events, refused = reader.events(rows, desk)
+        events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, desk))
         outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
         own = own_pace(transaction, name, assessor, PAGE)
-        return _Submission(desk.plan, desk.state, refused | {each.id: each for each in outcomes}, leases, own)
+        return desk.plan, desk.state, refused | {each.id: each for each in outcomes}, leases, own
 
-    submission = bench.log.write(work)
-    leases = submission.leases if n > 0 else []
+    plan, state, outcomes, leases, own = bench.log.write(work)
+    leases = leases if n > 0 else []
     return JudgingWork(
         round=name,
-        state=submission.state,
-        outcomes=_in_order(rows, submission.outcomes),
-        progress=round_progress(bench, submission.plan, assessor, submission.own),
-        **reason_for_nothing(submission.plan, leases),
+        state=state,
+        outcomes=in_order(rows, outcomes),
+        progress=round_progress(bench, plan, assessor, own),
+        **reason_for_nothing(plan, leases),
         **document_views(bench, request.site.document, [each for each in subjects_of(leases) if each not in have]),
     )
 
 
-class _Submission(NamedTuple):
-    """What one transaction wrote and read: everything that the reply needs."""
-
-    plan: Round
-    state: str
-    outcomes: dict[str, EventOutcome]
-    leases: list[Lease] | NoLease
-    own: OwnPace
-
-
-def aspects_for(bench: Bench, grade: float | None) -> list[str]:
-    """The aspects to judge for a document with a grade."""
-    return [] if grade is None else [each.name for each in bench.aspects() if each.asked_at(grade)]
-
-
-def _in_order(rows: Sequence[Any], outcomes: Mapping[str, EventOutcome]) -> list[EventOutcome]:
-    """The outcome of each row, in the order of the rows."""
-    return [outcomes[key] for key in dict.fromkeys(id_of(each) for each in rows)]
+def _event(bench: Bench, assessor: str, desk: Leaseholder | None, row: Mapping[str, Any], time: str) -> Event:
+    """The event of a row; `desk` is that of the round, None outside any round."""
+    if row.get("kind", "judgment") not in KINDS:
+        raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
+    fields = {name: row[name] for name in EVENT_FIELDS if row.get(name) is not None}
+    event = Event.of(fields, assessor=assessor, time=time)
+    if event.kind == "withdrawal":
+        return event
+    plan = None if desk is None else desk.plan
+    _refuse_grade(bench, event, plan)
+    if desk is None or plan is None:
+        return event
+    assigned = _assignment(desk, event, row.get("changes"))
+    position = {} if assigned is None else {"rank": assigned.item + 1, "repeat": bool(assigned.repeat)}
+    return replace(event, round=plan.name, list=f"round {plan.name}", guideline=plan.guideline, **position)
 
 
-class _RowReader:
-    """Turns the rows of one request into events."""
-
-    def __init__(self, bench: Bench, assessor: str, now: datetime) -> None:
-        self.bench, self.assessor, self.now = bench, assessor, now
-        self.aspects = {each.name: each for each in bench.aspects()}
-
-    def events(self, rows: Sequence[Any], desk: Leaseholder | None) -> tuple[list[Event], dict[str, EventOutcome]]:
-        """The events of the rows, and the outcomes of rows that are not events; `desk` is that of the round."""
-        events: dict[str, Event] = {}
-        refused = {}
-        for row in rows:
-            key = id_of(row)
-            try:
-                events.setdefault(key, self._event(row, len(events), desk))
-            except DataError as error:
-                refused[key] = EventOutcome(key, REFUSED, "event", str(error))
-        return list(events.values()), refused
-
-    def _event(self, row: Any, number: int, desk: Leaseholder | None) -> Event:
-        check_row(row, ROW_FIELDS)
-        if row.get("kind", "judgment") not in KINDS:
-            raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
-        fields = {name: row[name] for name in EVENT_FIELDS if row.get(name) is not None}
-        time = event_time(row, self.now + timedelta(microseconds=number))
-        event = Event.of(fields, assessor=self.assessor, time=time)
-        if event.kind == "withdrawal":
-            return event
-        self._check_grade(event, None if desk is None else desk.plan)
-        if desk is None:
-            return event
-        plan = desk.plan
-        assigned = _assignment(desk, event, row.get("changes"))
-        position = {} if assigned is None else {"rank": assigned.item + 1, "repeat": bool(assigned.repeat)}
-        return replace(event, round=plan.name, list=f"round {plan.name}", guideline=plan.guideline, **position)
-
-    def _check_grade(self, event: Event, plan: Round | None) -> None:
-        """Raise DataError for an unknown aspect or grade; the round itself checks its scale."""
-        if event.grade is None:
-            return
-        scale = plan_scale(self.bench, plan)
-        if event.aspect != RELEVANCE:
-            aspect = self.aspects.get(event.aspect)
-            if aspect is None:
-                raise DataError(f"there is no aspect {shortened(event.aspect)!r} to judge here")
-            scale = tuple(aspect.grades)
-        if event.grade not in scale:
-            raise DataError(f"expected a grade of {', '.join(f'{each:g}' for each in scale)}, found {event.grade:g}")
+def _refuse_grade(bench: Bench, event: Event, plan: Round | None) -> None:
+    """Raise DataError for an unknown aspect or grade; the round itself checks its scale."""
+    if event.grade is None:
+        return
+    scale = plan_scale(bench, plan)
+    if event.aspect != RELEVANCE:
+        grades = {each.name: each.grades for each in bench.aspects()}
+        if event.aspect not in grades:
+            raise DataError(f"there is no aspect {shortened(event.aspect)!r} to judge here")
+        scale = tuple(grades[event.aspect])
+    if event.grade not in scale:
+        raise DataError(f"expected a grade of {', '.join(f'{each:g}' for each in scale)}, found {event.grade:g}")
 
 
 def _assignment(desk: Leaseholder, event: Event, changes: Any) -> Any:
@@ -195,23 +154,17 @@ def judge(request: PageRequest) -> Page:
 def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tuple[str, str] | None) -> dict[str, Any]:
     """The template values: the first document as HTML, and the settings of the script."""
     item = answer.items[0] if answer.items else None
-    settings = request.site.accounts.settings(request.name)
-    keys = [each for each in keys_of(settings) if each.page == "judge"]
+    keys, for_script = keys_on(request.site.accounts.settings(request.name), "judge")
     script = {
         "round": answer.round,
         "grades": [each._asdict() for each in answer.grades],
         "aspects": [{**each._asdict(), "grades": [one._asdict() for one in each.grades]} for each in answer.aspects],
-        "keys": {each.name: each.key for each in keys},
-        "single": bool(settings.get("single_keys", True)),
+        **for_script,
         "at": None if item is None else [item.topic, item.document],
         "alone": subject is not None,
         "ahead": AHEAD,
     }
-    before, after = "", ""
-    if item is not None:
-        spans, cut = item.marks, item.opens_at
-        before = marked(item.text[:cut], [span for span in spans if span[1] <= cut])
-        after = marked(item.text[cut:], [(start - cut, end - cut) for start, end in spans if start >= cut])
+    before, after = ("", "") if item is None else marked_around(item.text, item.marks, item.opens_at)
     return {
         "item": item,
         "text_before": before,
@@ -249,8 +202,9 @@ def _from_form(request: PageRequest) -> ActionResult:
     label |= {key: request.form_field(key) for key in ("note", "changes") if request.form_field(key)}
     if kind == "judgment":
         label["grade"] = request.number("grade")
-    rows = [label]
-    for aspect in aspects_for(request.site.bench, label.get("grade")):
+    rows, relevance = [label], label.get("grade")
+    aspects = request.site.bench.aspects()
+    for aspect in [each.name for each in aspects if relevance is not None and each.asked_at(relevance)]:
         grade = request.number(f"aspect-{aspect}")
         if grade is not None:
             rows.append({"id": f"{label['id'][:60]}-{len(rows)}", **about, "aspect": aspect, "grade": grade})

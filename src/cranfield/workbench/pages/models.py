@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.judging.llm.drift import DriftCheck
-    from cranfield.judging.llm.usage import ModelRuns
     from cranfield.workbench.job_answers import JobAnswer
     from cranfield.workbench.routes import PageRequest
 
@@ -43,7 +42,9 @@ def models(request: PageRequest) -> Page:
     if request.twin == "csv":
         return Page("Models", "models.html", table=_table(request, named, named or "".join(judges[:1])))
     model, failures = named or "".join(judges[:1]), _failures(request, named)
-    values = _usage_values(usage, named) | {"model": model, "failures": _without_log(failures.to_dict())}
+    values = _without_log(usage.to_dict())
+    values["runs"] = [each for each in values["runs"] if named in ("", each["assessor"])]
+    values |= {"model": model, "failures": _without_log(failures.to_dict())}
     context: dict[str, Any] = {
         "model_runs": usage,
         "listed": [each for each in usage.rows if named in ("", each.assessor)],
@@ -69,12 +70,6 @@ def models(request: PageRequest) -> Page:
 def _without_log(values: dict[str, Any]) -> dict[str, Any]:
     """Values without the path of the log, which browsers must not see."""
     return {name: value for name, value in values.items() if name != "log"}
-
-
-def _usage_values(usage: ModelRuns, named: str) -> dict[str, Any]:
-    """The usage of one LLM judge, or of all, as plain values."""
-    plain = _without_log(usage.to_dict())
-    return plain | {"runs": [each for each in plain["runs"] if named in ("", each["assessor"])]}
 
 
 def _of_model(

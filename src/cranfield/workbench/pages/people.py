@@ -61,23 +61,32 @@ async def sign_in(request: PageRequest) -> Page | ActionResult:
     back = own_path(request.form_field("next", "/"))
     if not site.manner.accounts:
         raise Refusal("this workspace has no accounts", 403, safe="")
-    wait = site.throttle.wait(name, request.address)
-    if wait > 0:
-        raise Refusal("too many attempts to sign in", 429, advice=f"Try again in {wait:.0f} seconds.", wait=wait)
-    stored = await run_sync(site.accounts.password_hash, name)
-    if not await site.passwords.check(stored, password):
-        site.throttle.failed(name, request.address)
+    stored = await _checked_hash(request, name, password, "too many attempts to sign in")
+    if stored is None:
         problem = "Name and password do not match."
         if request.twin == "json":
             raise Refusal(problem, 401, safe="")
         return _login(request, back, name, problem, 401)
-    site.throttle.succeeded(name, request.address)
-    if stored is not None and site.passwords.outdated(stored) and len(password) >= SHORTEST:
+    if site.passwords.outdated(stored) and len(password) >= SHORTEST:
         fresh = await site.passwords.hash(password)
         await run_sync(site.accounts.rehash, name, stored, fresh)
         stored = fresh
     secret = await run_sync(lambda: site.accounts.begin(name, checked=stored))
     return ActionResult(back, {"name": name}, cookie=secret)
+
+
+async def _checked_hash(request: PageRequest, name: str, password: str, too_many: str) -> str | None:
+    """The stored hash of a password, None if the password is wrong; Refusal `too_many` after many failures."""
+    from anyio.to_thread import run_sync
+
+    site, who = request.site, (name, request.address)
+    wait = site.throttle.wait(*who)
+    if wait > 0:
+        raise Refusal(too_many, 429, advice=f"Try again in {wait:.0f} seconds.", wait=wait)
+    stored = await run_sync(site.accounts.password_hash, name)
+    fits = await site.passwords.check(stored, password)
+    (site.throttle.succeeded if fits else site.throttle.failed)(*who)
+    return stored if fits else None
 
 
 @action("/logout", VIEWER, "accounts.end")
@@ -126,12 +135,8 @@ async def accept(request: PageRequest) -> Page | ActionResult:
 
 
 @page("/me", VIEWER, "accounts.settings")
-def me(request: PageRequest) -> Page:
+def me(request: PageRequest, token: str = "") -> Page:
     """One's own theme, keys, password and tokens."""
-    return _me(request)
-
-
-def _me(request: PageRequest, token: str = "") -> Page:
     accounts = request.site.accounts
     settings = accounts.settings(request.name)
     tokens = [each._asdict() | {"until": each.until or "ended"} for each in accounts.tokens(request.name)]
@@ -169,14 +174,8 @@ async def set_password(request: PageRequest) -> Page | ActionResult:
     from anyio.to_thread import run_sync
 
     site = request.site
-    wait = site.throttle.wait(request.name, request.address)
-    if wait > 0:
-        raise Refusal("too many attempts", 429, advice=f"Try again in {wait:.0f} seconds.", wait=wait)
-    stored = await run_sync(site.accounts.password_hash, request.name)
-    if stored is None or not await site.passwords.check(stored, request.form_field("old")):
-        site.throttle.failed(request.name, request.address)
+    if await _checked_hash(request, request.name, request.form_field("old"), "too many attempts") is None:
         raise Refusal("the current password is wrong", 403)
-    site.throttle.succeeded(request.name, request.address)
     hashed = await site.passwords.hash(request.form_field("new"))
     await run_sync(site.accounts.set_password, request.name, hashed)
     return ActionResult("/me", cookie=await run_sync(site.accounts.begin, request.name))
@@ -186,7 +185,7 @@ async def set_password(request: PageRequest) -> Page | ActionResult:
 def new_token(request: PageRequest) -> Page | ActionResult:
     """Create a token for programs; it is shown only once."""
     token = request.site.accounts.new_token(request.name, request.form_field("label"))
-    return ActionResult("/me", {"token": token}) if request.twin == "json" else _me(request, token)
+    return ActionResult("/me", {"token": token}) if request.twin == "json" else me(request, token)
 
 
 @action("/me/token/end", VIEWER, "accounts.revoke_token")
@@ -197,12 +196,8 @@ def end_token(request: PageRequest) -> ActionResult:
 
 
 @page("/people", LEAD, "accounts.all", menu=(100, "People"))
-def people(request: PageRequest) -> Page:
+def people(request: PageRequest, invitation_link: str = "") -> Page:
     """Every account, and the open invitations."""
-    return _people(request)
-
-
-def _people(request: PageRequest, invitation_link: str = "") -> Page:
     accounts = request.site.accounts
     names = ("name", "role", "active", "created")
     rows = [{name: getattr(each, name) for name in names} for each in accounts.all()]
@@ -240,7 +235,7 @@ def invite(request: PageRequest) -> Page | ActionResult:
 def _link_result(request: PageRequest, secret: str) -> Page | ActionResult:
     invitation_link = f"{request.site.manner.url}{link('/join', invitation=secret)}"
     is_json = request.twin == "json"
-    return ActionResult("/people", {"link": invitation_link}) if is_json else _people(request, invitation_link)
+    return ActionResult("/people", {"link": invitation_link}) if is_json else people(request, invitation_link)
 
 
 @action("/people/revoke", LEAD, "accounts.revoke_invitation")

@@ -26,10 +26,10 @@ from cranfield.judging.comparisons import (
 )
 from cranfield.judging.event import Event, new_id
 from cranfield.judging.round_plan import OPEN
-from cranfield.workbench.access_control import ASSESSOR, LEAD, may
+from cranfield.workbench.access_control import ASSESSOR, LEAD
 from cranfield.workbench.assessment import document_view, needs_of
-from cranfield.workbench.browser_events import refuse_first, script_events, submit_rows
-from cranfield.workbench.keyboard_shortcuts import is_on, keys_of
+from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, submit_rows
+from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import ActionResult, Page, action, page
@@ -165,7 +165,7 @@ def open_comparison_of_runs(
         overlap=overlap,
         assessors=tuple(assessors),
         seed=seed,
-        hashes=(bench.hash_of(files[0]), bench.hash_of(files[1])),
+        hashes=(bench.hashes.of(files[0].path), bench.hashes.of(files[1].path)),
     )
     open_comparison(bench.log, plan)
     return plan
@@ -218,9 +218,7 @@ def submit_preferences(
     def refuse(transaction: Transaction, event: Event) -> Refusal | None:
         if event.kind != "withdrawal":
             return ("event", f"comparison {plan.name!r:.60} is {state}") if state != OPEN else None
-        target = transaction.events_by_id([event.refers]).get(event.refers)
-        is_preference = target is not None and target.kind == "preference"
-        return None if is_preference else ("event", "there is no such preference to withdraw")
+        return refuse_withdrawal(transaction, event, "preference", "preference")
 
     outcomes, _ = submit_rows(request.site.bench.log, request.name, rows, ROW_FIELDS, make, refuse)
     return _work(request, plan, state, n, have, outcomes=outcomes)
@@ -425,7 +423,7 @@ class ComparisonResult(Answer):
 
 
 def comparison_result(bench: Bench, name: str) -> ComparisonResult:
-    """The result of a comparison, topic by topic."""
+    """The preferences of a comparison, counted by topic, person and side."""
     with bench.log.reading() as transaction:
         plan, state = find_comparison(transaction, name)
         events = preferences_in(transaction, plan)
@@ -441,13 +439,6 @@ def comparison_result(bench: Bench, name: str) -> ComparisonResult:
     return ComparisonResult(*about, topics, people, sides[1.0], sides[-1.0])
 
 
-def all_results(bench: Bench) -> list[ComparisonResult]:
-    """The results of all comparisons, the newest first."""
-    with bench.log.reading() as transaction:
-        names = [plan.name for plan, _ in all_comparisons(transaction)]
-    return [comparison_result(bench, name) for name in reversed(names)]
-
-
 @page("/prefer", ASSESSOR, "next_pairs", menu=(20, "Prefer"))
 def compare_next(request: PageRequest) -> Page:
     """The next two documents or result lists to compare, on random sides."""
@@ -458,15 +449,9 @@ def compare_next(request: PageRequest) -> Page:
 
 def _context(request: PageRequest, answer: PreferenceWork) -> dict[str, Any]:
     """The template values: the first pair as HTML, and the settings of the script."""
-    settings = request.site.accounts.settings(request.name)
-    keys = [each for each in keys_of(settings) if is_on(each, "prefer")]
+    keys, for_script = keys_on(request.site.accounts.settings(request.name), "prefer")
     pair = answer.pairs[0] if answer.pairs else None
-    script = {
-        "comparison": answer.comparison,
-        "keys": {each.name: each.key for each in keys},
-        "single": bool(settings.get("single_keys", True)),
-        "ahead": AHEAD,
-    }
+    script = {"comparison": answer.comparison, **for_script, "ahead": AHEAD}
     sides = [] if pair is None else [("A", "left", _marked(pair.left)), ("B", "right", _marked(pair.right))]
     need = {} if pair is None else answer.needs[pair.topic]
     return {"pair": pair, "sides": sides, "need": need, "script": script, "keys": keys, "new_id": new_id()}
@@ -503,15 +488,12 @@ def results(request: PageRequest) -> Page:
         result = comparison_result(bench, name)
         values = {**result.to_dict(), "notes": result.notes()}
         table = result.to_csv(spreadsheet=True)
-        return Page(f"PairComparison {name}", "comparison.html", values, {"result": result}, table)
-    every = [each.to_dict() for each in all_results(bench)]
-    people = [each.name for each in request.site.accounts.all() if may(each.role, ASSESSOR) and each.active]
-    context = {
-        "every": every,
-        "runs": [run.name for run in bench.runs()],
-        "people": people,
-        "name": f"{len(every) + 1}",
-    }
+        return Page(f"Comparison {name}", "comparison.html", values, {"result": result}, table)
+    with bench.log.reading() as transaction:
+        names = [plan.name for plan, _ in all_comparisons(transaction)]
+    every = [comparison_result(bench, each).to_dict() for each in reversed(names)]
+    runs, people = [run.name for run in bench.runs()], request.assessors()
+    context = {"every": every, "runs": runs, "people": people, "name": f"{len(every) + 1}"}
     return Page("Preferences", "preferences.html", {"comparisons": every}, context)
 
 

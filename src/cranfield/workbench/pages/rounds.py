@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
@@ -15,7 +14,7 @@ from cranfield.judging.round_plan import STATES, Round, plan_items
 from cranfield.judging.round_status import Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
-from cranfield.workbench.access_control import ASSESSOR, LEAD, may
+from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.links import link
 from cranfield.workbench.questions.pools import PoolPlanQuestion
@@ -31,25 +30,14 @@ if TYPE_CHECKING:
     from cranfield.workbench.workspace import Bench
 
 
-@dataclass(frozen=True)
-class RoundStaffing:
-    """Who judges in a round and how: the settings of a round besides its pool."""
+def open_planned_round(
+    bench: Bench, pool: PoolPlanQuestion, name: str, gold: str, gold_count: int, **settings: Any
+) -> Round:
+    """Open a round; an adaptive strategy chooses documents as labels come in, any other chooses them now.
 
-    name: str
-    assessors: Sequence[str] = ()
-    lease: float = 1800.0
-    gold: str = ""  # source of gold labels: collection, log@NAME, or empty
-    gold_count: int = 20
-    gold_share: float = 0.0
-    repeat_share: float = 0.0
-    passing: float | None = None
-    after: str = ""
-
-
-def open_planned_round(bench: Bench, pool: PoolPlanQuestion, staffing: RoundStaffing) -> Round:
-    """Open a round; an adaptive strategy chooses documents as labels come in, any other chooses them now."""
+    `gold` is the source of gold labels (collection, log@NAME, or empty); `settings` are further fields of the round.
+    """
     pool.refuse(bench)
-    name = staffing.name.strip()
     if not name:
         raise DataError("a round needs a name")
     learns = STRATEGIES.named(pool.strategy).adaptive
@@ -60,37 +48,32 @@ def open_planned_round(bench: Bench, pool: PoolPlanQuestion, staffing: RoundStaf
     guideline = bench.guideline_file()
     plan = Round(
         name=name,
-        assessors=tuple(dict.fromkeys(staffing.assessors)),
-        lease=staffing.lease,
         overlap=pool.overlap,
-        gold_share=staffing.gold_share,
-        repeat_share=staffing.repeat_share,
         seed=pool.seed,
         strategy=pool.strategy if learns else "",
         rel=bench.relevant_from,
         lists=lists,
         sample=f"{pool.sample} documents at random, seed {pool.seed}" if pool.sample else "",
         frame=frame,
-        passing=staffing.passing,
-        after=staffing.after,
         guideline="" if guideline is None else hash_of_file(guideline),
         scale=tuple(bench.grades()),
+        **settings,
     )
-    open_round(bench.log, plan, [*documents, *_gold(bench, staffing, documents, pool.seed)])
+    open_round(bench.log, plan, [*documents, *_gold(bench, gold, gold_count, documents, pool.seed)])
     return plan
 
 
-def _gold(bench: Bench, staffing: RoundStaffing, documents: Sequence[RoundItem], seed: int) -> list[RoundItem]:
-    """Gold documents: a random sample of judged documents that the pool does not hold."""
-    if not staffing.gold:
+def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem], seed: int) -> list[RoundItem]:
+    """Gold documents: a random sample of judged documents that the pool does not hold; empty without a source."""
+    if not source:
         return []
     inside = {(each.topic, each.document) for each in documents}
-    judged: dict[str, Any] = qrels_of(bench, judgment_source(bench, staffing.gold)).to_dict()
+    judged: dict[str, Any] = qrels_of(bench, judgment_source(bench, source)).to_dict()
     labels = [(topic, document, grade) for topic, grades in judged.items() for document, grade in grades.items()]
     free = [label for label in labels if label[:2] not in inside]
     if not free:
-        raise DataError(f"gold: every judgment of {staffing.gold} is in the pool; take another source, or no gold")
-    sample = random.Random(seed).sample(free, min(staffing.gold_count, len(free)))
+        raise DataError(f"gold: every judgment of {source} is in the pool; take another source, or no gold")
+    sample = random.Random(seed).sample(free, min(count, len(free)))
     gold: dict[str, dict[str, float]] = {}
     for topic, document, grade in sample:
         gold.setdefault(topic, {})[document] = grade
@@ -130,13 +113,12 @@ def new_round(request: PageRequest) -> Page:
     if runs and request.text("look"):
         pool = {name: plan_values[name] for name in POOL if plan_values[name]}
         job = ask(request, "pool-plan", runs=selection, **pool)
-    assessors = [account for account in request.site.accounts.all() if may(account.role, ASSESSOR) and account.active]
     context = {
         "job": job,
         "plan_values": plan_values,
         "selection": selection,
         "strategies": [(name, about(each).split(". ")[0], each.adaptive) for name, each in STRATEGIES.items()],
-        "people": [account.name for account in assessors],
+        "people": request.assessors(),
         "sources": [*(["collection"] if bench.qrels else []), *(f"log@{each.name}" for each in bench.versions())],
         "qualifying": [each.name for each in bench.rounds()],
         "guideline": bool(bench.guideline()),
@@ -155,18 +137,19 @@ def begin_round(request: PageRequest) -> ActionResult:
         **{name: request.form_field(name) for name in POOL if request.form_field(name).strip()},
     )
     people = [*request.form_fields("assessors"), *request.form_field("more_assessors").replace(",", " ").split()]
-    staffing = RoundStaffing(
-        name=request.form_field("name"),
-        assessors=[name for name in people if name],
+    plan = open_planned_round(
+        request.site.bench,
+        pool,
+        request.form_field("name").strip(),
+        request.form_field("gold"),
+        int(request.number("gold_count", 20) or 20),
+        assessors=tuple(dict.fromkeys(filter(None, people))),
         lease=60 * (request.number("lease", 30) or 30),
-        gold=request.form_field("gold"),
-        gold_count=int(request.number("gold_count", 20) or 20),
         gold_share=_share(request, "gold_share"),
         repeat_share=_share(request, "repeat_share"),
         passing=_share(request, "passing") or None,
         after=request.form_field("after"),
     )
-    plan = open_planned_round(request.site.bench, pool, staffing)
     return ActionResult(link("/round", name=plan.name), {"name": plan.name})
 
 

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 from cranfield.http.refusal import Refusal
 from cranfield.workbench.access_control import LEAD, VIEWER
-from cranfield.workbench.job_answers import MEASURES, ask, ask_scores, judgment_options
+from cranfield.workbench.job_answers import answer_page, ask, ask_scores, judgment_options
 from cranfield.workbench.links import link
 from cranfield.workbench.routes import ActionResult, Page, action, page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
@@ -36,7 +34,6 @@ def runs(request: PageRequest) -> Page:
         "board": board,
         "reuse": reuse,
         "check": check,
-        "measures": request.text("measures") or MEASURES,
         "names": [run["name"] for run in rows],
         **judgment_options(request),
     }
@@ -48,16 +45,11 @@ def runs(request: PageRequest) -> Page:
 def add_run(request: PageRequest) -> ActionResult:
     """Add a run: the body is the file, the parameter name its name; errors in its check refuse it, line by line."""
     name = request.required("name")
-    added = request.site.bench.add_run(name, _pieces(request))
+    added = request.site.bench.add_run(name, iter(lambda: request.file.read(PIECE), b""))
     findings = added.findings.to_dict()
     if added.run is None:
         raise Refusal(f"{name} was not added", 422, advice="Correct the file and add it again.", more=findings)
     return ActionResult(link("/runs", new=added.run.name), {"name": added.run.name, **findings})
-
-
-def _pieces(request: PageRequest) -> Iterator[bytes]:
-    while piece := request.file.read(PIECE):
-        yield piece
 
 
 @page("/compare", VIEWER, "jobs.ask compare", table=True, menu=(70, "Compare"))
@@ -70,16 +62,9 @@ def compare(request: PageRequest) -> Page:
     job = None
     if one and other and one != other:
         job = ask_scores(request, "compare", one=one, other=other, column=column, value=value)
-    values = {"one": one, "other": other, "category": request.text("category"), **(job.values() if job else {})}
-    context = {
-        "job": job,
-        "names": names,
-        "columns": categories_of(bench),
-        "measures": request.text("measures") or MEASURES,
-        **judgment_options(request),
-    }
-    table, status = (job.table, job.page_status(request)) if job else (None, 200)
-    return Page("Compare", "compare.html", values, context, table, ("live.js", "sort.js"), status)
+    values = {"one": one, "other": other, "category": request.text("category")}
+    context = {"names": names, "columns": categories_of(bench), **judgment_options(request)}
+    return answer_page(request, "Compare", "compare.html", values, context, job)
 
 
 def categories_of(bench: Bench) -> dict[str, list[str]]:

@@ -13,15 +13,15 @@ from cranfield.http.refusal import SAFE, Refusal
 from cranfield.judging.event import Event
 from cranfield.judging.log_queries import documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
-from cranfield.workbench.job_answers import MEASURES, ask, ask_scores, judgment_options
+from cranfield.workbench.job_answers import MEASURES, answer_page, ask, ask_scores, judgment_options
 from cranfield.workbench.jobs import Failed
-from cranfield.workbench.keyboard_shortcuts import keys_of
+from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import ActionResult, Page, action, page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cranfield.base.results import Part
     from cranfield.workbench.job_answers import JobAnswer
@@ -93,44 +93,6 @@ class TopicList(Answer):
         return answer
 
 
-def around(bench: Bench, topic: str, scores: Sequence[Mapping[str, Any]] | None = None) -> tuple[str, str]:
-    """The topics before and after one, in the order of `scores`, else in the order of their file.
-
-    Empty at the ends, and if the topic is not in the list. Reads no label.
-    """
-    table = bench.topics()
-    in_file = [] if table is None else list(table.queries)
-    topics = in_file if scores is None else [row["topic"] for row in scores]
-    if topic not in topics:
-        return "", ""
-    place = topics.index(topic)
-    return "".join(topics[max(place - 1, 0) : place]), "".join(topics[place + 1 : place + 2])
-
-
-def topic_list(
-    bench: Bench,
-    to: Callable[[str], str],
-    *,
-    runs: tuple[str, str] | None = None,
-    scores: Sequence[Mapping[str, Any]] | None = None,
-    words: str = "",
-) -> TopicList:
-    """Topics in the order of their file; with `scores` of a comparison, the largest gain first.
-
-    The list has only topics whose id or query contains all `words`.
-    """
-    topics = {row["topic"]: TopicRow(**row) for row in topics_with_counts(bench)}
-    names = ("one", "other", "difference")
-    first = {
-        row["topic"]: topics.get(row["topic"], TopicRow(row["topic"], "", 0))._replace(**{k: row[k] for k in names})
-        for row in scores or ()
-    }
-    rows = (first | {topic: row for topic, row in topics.items() if topic not in first}).values()
-    search = words.casefold().split()
-    matches = [row for row in rows if all(word in f"{row.topic} {row.query}".casefold() for word in search)]
-    return TopicList(matches, runs if scores is not None else None, to)
-
-
 IN_PANE = 6000  # characters of a text
 CARRIED = ("measures", "judgments", "policy", "order")  # parameters that links to other topics carry along
 SCRIPTS = ("live.js", "sort.js", "topic.js")
@@ -150,7 +112,7 @@ def _all_topics(request: PageRequest) -> Page:
     names = [run.name for run in request.site.bench.runs()]
     one, other = request.text("one"), request.text("other")
     job = ask_scores(request, "compare", one=one, other=other) if one and other and one != other else None
-    listing = _listing(request, one, other, job, request.text("words"))
+    listing = _listing(request, one, other, job)
     values = {"one": one, "other": other, **(job.values() if job else {}), **listing.to_dict()}
     values.pop("answer", None)  # the topics hold the part of it that is shown
     context = {
@@ -158,23 +120,33 @@ def _all_topics(request: PageRequest) -> Page:
         "job": job,
         "runs": [] if request.blind else names,
         "words": request.text("words"),
-        "measures": request.text("measures") or MEASURES,
         **judgment_options(request),
     }
     status = job.page_status(request) if job else 200
     return Page("Topics", "topics.html", values, context, listing.to_csv(spreadsheet=True), SCRIPTS, status)
 
 
-def _listing(request: PageRequest, one: str, other: str, job: JobAnswer | None, words: str = "") -> TopicList:
+def _listing(request: PageRequest, one: str, other: str, job: JobAnswer | None) -> TopicList:
+    """Topics in the order of their file; with the scores of a comparison, the largest gain first.
+
+    The list has only topics whose id or query contains all `words` of the request.
+    """
     answer = job.answer if job else None
+    topics = {row["topic"]: TopicRow(**row) for row in topics_with_counts(request.site.bench)}
+    names = ("one", "other", "difference")
+    first = {
+        row["topic"]: topics.get(row["topic"], TopicRow(row["topic"], "", 0))._replace(**{k: row[k] for k in names})
+        for row in (answer["topics"] if answer else ())
+    }
+    rows = (first | {topic: row for topic, row in topics.items() if topic not in first}).values()
+    search = request.text("words").casefold().split()
+    matches = [row for row in rows if all(word in f"{row.topic} {row.query}".casefold() for word in search)]
     along = {key: request.text(key) for key in CARRIED} | ({"order": BY_DIFFERENCE} if job else {})
-    return topic_list(
-        request.site.bench,
-        lambda topic: link("/topic", topic=topic, one=one, other=other, **along),
-        runs=(one, other),
-        scores=answer["topics"] if answer else None,
-        words=words,
-    )
+
+    def to(topic: str) -> str:
+        return link("/topic", topic=topic, one=one, other=other, **along)
+
+    return TopicList(matches, (one, other) if answer else None, to)
 
 
 def _one_topic(request: PageRequest, name: str) -> Page:
@@ -193,13 +165,11 @@ def _one_topic(request: PageRequest, name: str) -> Page:
         "other": other,
         "measure": measure,
         **({"unjudged": unjudged} if unjudged else {}),
-        **(job.values() if job else {}),
     }
     along = {"one": one, "other": other} | {key: request.text(key) for key in ("measure", *CARRIED)}
     before, after = _around(request, name, one, other)
     context = {
         "runs": runs,
-        "job": job,
         "unjudged": unjudged,
         "lists": _lists(request, answer) if answer else [],
         "pane": _pane(request, name),
@@ -208,16 +178,10 @@ def _one_topic(request: PageRequest, name: str) -> Page:
         "pair": link("/topic", topic=name, **along),
         "before": before and link("/topic", topic=before, **along),
         "after": after and link("/topic", topic=after, **along),
-        "keys": {each.name: each.key for each in keys_of(_settings(request)) if each.page == "topic"},
-        "single": bool(_settings(request).get("single_keys", True)),
+        **keys_on({} if request.account is None else request.account.settings, "topic")[1],
         **judgment_options(request),
     }
-    csv, status = (job.table, job.page_status(request)) if job else (None, 200)
-    return Page(f"Topic {name}", "topic.html", values, context, csv, SCRIPTS, status)
-
-
-def _settings(request: PageRequest) -> Any:
-    return {} if request.account is None else request.account.settings
+    return answer_page(request, f"Topic {name}", "topic.html", values, context, job, SCRIPTS)
 
 
 def _side_by_side(request: PageRequest, name: str, one: str, other: str, measure: str) -> tuple[JobAnswer, str]:
@@ -233,13 +197,20 @@ def _side_by_side(request: PageRequest, name: str, one: str, other: str, measure
 
 
 def _around(request: PageRequest, name: str, one: str, other: str) -> tuple[str, str]:
-    """The topics before and after: by the difference of both runs if the query says so, else as in their file."""
-    scores = None
+    """The topics before and after: by the difference of both runs if the query says so, else as in their file.
+
+    Empty at the ends, and if the topic is not in the list.
+    """
+    table = request.site.bench.topics()
+    topics = [] if table is None else list(table.queries)
     if request.text("order") == BY_DIFFERENCE and one != other:
         with suppress(DataError):  # nothing is judged
             compared = ask_scores(request, "compare", one=one, other=other).answer
-            scores = compared["topics"] if compared else None
-    return around(request.site.bench, name, scores)
+            topics = [row["topic"] for row in compared["topics"]] if compared else topics
+    if name not in topics:
+        return "", ""
+    place = topics.index(name)
+    return "".join(topics[max(place - 1, 0) : place]), "".join(topics[place + 1 : place + 2])
 
 
 def _lists(request: PageRequest, answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cranfield.judging.policies import PolicySettings, policies
 from cranfield.judging.versions import Versions, all_versions, find_version, freeze, thaw
 from cranfield.workbench.access_control import LEAD, VIEWER
-from cranfield.workbench.job_answers import ask
+from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.rendering import csv_of
 from cranfield.workbench.routes import ActionResult, Page, action, page
 
@@ -60,10 +60,6 @@ def diff(request: PageRequest) -> Page:
     request.refuse_blind("Changes are shown when it is closed.")
     names = [each.name for each in all_versions(request.site.bench.log)]
     a, b = request.text("a", names[-1] if names else ""), request.text("b")
-    context: dict[str, Any] = {"names": names, "a": a, "b": b}
-    if not a:
-        return Page("Changes", "diff.html", {"versions": names}, {**context, "job": None})
-    job = ask(request, "diff", a=a, b=b)
-    values = {"versions": names, "a": a, "b": b, **job.values()}
-    context |= {"job": job}
-    return Page("Changes", "diff.html", values, context, job.table, ("live.js",), job.page_status(request))
+    job = ask(request, "diff", a=a, b=b) if a else None
+    values = {"versions": names, **({"a": a, "b": b} if job else {})}
+    return answer_page(request, "Changes", "diff.html", values, {"names": names, "a": a, "b": b}, job, ("live.js",))

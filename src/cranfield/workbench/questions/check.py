@@ -1,4 +1,4 @@
-"""What `check` finds in the collection and in runs."""
+"""The question `check`: problems in the files of the collection and in runs."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from cranfield.base.text_layout import counted
 from cranfield.workbench.question import (
     DIGITS,
     PAGE,
+    PairQuestion,
     ScoringQuestion,
     answer_html,
     details_html,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cranfield.base.results import Part
-    from cranfield.inputs.inputs import RunFile
     from cranfield.reports.report_content import Report
     from cranfield.workbench.question import Tell
     from cranfield.workbench.selection import WorkspaceInputs
@@ -63,14 +63,12 @@ class TopicScores(Answer):
         return plain([dict(zip(names, row, strict=True)) for row in self.rows()], how.digits)
 
 
-class CompareQuestion(ScoringQuestion):
+class CompareQuestion(PairQuestion, ScoringQuestion):
     """Whether one run is better than another: verdict, differences by topic, scatter plot, curves and costs."""
 
     name = "compare"
     activity = "comparing runs"
     least = 2
-    one = Text(..., "the baseline run")  # type: ignore[arg-type]
-    other = Text(..., "the run to compare with the baseline")  # type: ignore[arg-type]
     column = Text("", "a column of the topics, to compare on some topics only")
     value = Text("", "the value in that column")
     seed = Whole(0, "the seed of the random numbers", low=0)
@@ -82,9 +80,6 @@ class CompareQuestion(ScoringQuestion):
         if self.runs:
             raise ConventionError("compare takes one and other, not runs")
         self.topics(bench)
-
-    def files(self, bench: Bench) -> list[RunFile]:
-        return [bench.run(self.one), bench.run(self.other)]
 
     def depends(self, bench: Bench) -> dict[str, str]:
         from cranfield.formats.run_stats import stats_path

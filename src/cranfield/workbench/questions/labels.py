@@ -11,7 +11,7 @@ from cranfield.judging.agreement import VIEWS, Agreements
 from cranfield.judging.event import RELEVANCE
 from cranfield.reports.charts import interval_chart, line_chart
 from cranfield.workbench.question import RunsQuestion, Words, answer_html, figures_html, refuse_policy
-from cranfield.workbench.selection import JudgmentSource, basis, of_runs
+from cranfield.workbench.selection import JudgmentSource, basis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ class AgreementQuestion(RunsQuestion):
     name = "agree"
     activity = "comparing the labels of people"
     least = 0
-    measures = Words(("nDCG@10",), "the measures that rank runs by the labels of each person")
+    measures = Words("the measures that rank runs by the labels of each person", ["nDCG@10"])
     aspect = Text(RELEVANCE, "the aspect that was judged")
     round = Text("", "the round whose labels count; default: all")
     by = Choice("", "what to show one by one", *VIEWS)
@@ -46,7 +46,7 @@ class AgreementQuestion(RunsQuestion):
         return True
 
     def depends(self, bench: Bench) -> dict[str, str]:
-        return of_runs(bench, self.files(bench)) | {"rounds": ",".join(_rounds(bench))}
+        return super().depends(bench) | {"rounds": ",".join(_rounds(bench))}
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from cranfield.commands.judging import agree
@@ -79,8 +79,8 @@ def _charts(answer: Agreements) -> Iterator[tuple[Chart, str]]:
             for name, spans in answer.drift.items()
         }
         title = "Drift: share of each person's labels that equal another person's, over time"
-        chart = line_chart(series, "shared labels so far", "share the same", title, y_domain=(0, 1))
-        yield chart, "The columns first half and second of the table of people hold the same in two steps."
+        chart = line_chart(series, "shared labels so far", "share of equal labels", title, y_domain=(0, 1))
+        yield chart, "The table of people has the same for two halves, in the columns first half and second."
 
 
 def _rounds(bench: Bench) -> list[str]:
@@ -115,7 +115,7 @@ class VersionDiffQuestion(RunsQuestion):
         return not self.b
 
     def depends(self, bench: Bench) -> dict[str, str]:
-        hashes = of_runs(bench, self.files(bench))
+        hashes = super().depends(bench)
         for side, name in (("a", self.a), ("b", self.b)):
             sources = basis(bench, JudgmentSource("log", name), self.policy)
             hashes |= {f"{side} {key}": value for key, value in sources.items()}

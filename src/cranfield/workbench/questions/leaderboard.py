@@ -76,7 +76,7 @@ class CurvesQuestion(ScoringQuestion):
     def refuse(self, bench: Bench) -> None:
         super().refuse(bench)
         if len(self.runs) > MOST:
-            raise ConventionError(f"curves: name {MOST} runs at the most, found {len(self.runs)}")
+            raise ConventionError(f"curves: name at most {MOST} runs, found {len(self.runs)}")
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from dataclasses import replace

@@ -19,7 +19,6 @@ from cranfield.workbench.question import (
     scrolling_table,
     verdict_html,
 )
-from cranfield.workbench.selection import of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +37,8 @@ class CalibrationQuestion(ModelQuestion):
     least = 0
 
     def depends(self, bench: Bench) -> dict[str, str]:
-        hashes = of_runs(bench, self.files(bench)) | {"relevant from": f"{bench.relevant_from:g}"}
-        return hashes | {"probes": str(beside_labels(bench.log))}
+        more = {"relevant from": f"{bench.relevant_from:g}", "probes": str(beside_labels(bench.log))}
+        return super().depends(bench) | more
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from cranfield.commands.llm_calibration import calibrate
@@ -70,7 +69,7 @@ class EstimateQuestion(ModelQuestion):
 
     def depends(self, bench: Bench) -> dict[str, str]:
         drew = {f"round {each.name}": each.sample for each in rounds_that_drew(bench.log)}
-        return of_runs(bench, self.files(bench)) | drew
+        return super().depends(bench) | drew
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from cranfield.commands.llm_calibration import estimate

@@ -9,35 +9,28 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import Text, Whole
 from cranfield.base.results import Answer, Layout, Table, plain
 from cranfield.evaluation.side_by_side import RankedEntry
-from cranfield.workbench.question import RunsQuestion, ScoringQuestion, answer_html
+from cranfield.workbench.question import PairQuestion, ScoringQuestion, answer_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.base.results import Part
     from cranfield.base.run import Run
-    from cranfield.inputs.inputs import RunFile
     from cranfield.workbench.question import Tell
     from cranfield.workbench.workspace import Bench
 
 
-class SideBySideQuestion(ScoringQuestion):
+class SideBySideQuestion(PairQuestion, ScoringQuestion):
     """The lists of two runs on one topic side by side, with the explanation of each score."""
 
     name = "sides"
     activity = "comparing two lists"
-    csv = True
-    one = Text(..., "the run on the left")  # type: ignore[arg-type]
-    other = Text(..., "the run on the right")  # type: ignore[arg-type]
     topic = Text("", "the topic; default: the one on which the runs differ most")
 
     def refuse(self, bench: Bench) -> None:
         super().refuse(bench)
         if len(self.measures) != 1:
             raise ConventionError(f"expected one measure, found {len(self.measures)}: {' '.join(self.measures)}")
-
-    def files(self, bench: Bench) -> list[RunFile]:
-        return [bench.run(self.one), bench.run(self.other)]
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from cranfield.evaluation.side_by_side import side_by_side
@@ -80,18 +73,13 @@ class UnjudgedLists(Answer):
         return answer
 
 
-class ListsQuestion(RunsQuestion):
+class ListsQuestion(PairQuestion):
     """The top documents of two runs for one topic, judged or not."""
 
     name = "lists"
     activity = "reading two lists"
-    one = Text(..., "the run on the left")  # type: ignore[arg-type]
-    other = Text(..., "the run on the right")  # type: ignore[arg-type]
     topic = Text(..., "the topic")  # type: ignore[arg-type]
     depth = Whole(10, "the number of ranks to show", high=1000)
-
-    def files(self, bench: Bench) -> list[RunFile]:
-        return [bench.run(self.one), bench.run(self.other)]
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from cranfield.formats import read_run
