@@ -15,7 +15,7 @@ import click
 
 from cranfield.base.notifications import tell_used
 from cranfield.cli import BAD_DATA, options
-from cranfield.cli.options import COLLECTION, option
+from cranfield.cli.options import option
 from cranfield.cli.output import show
 
 PLACE = 30
@@ -23,7 +23,7 @@ PLACE = 30
 
 @options.command(__doc__)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--qrels QRELS", "Judgments to check the runs against.", type=COLLECTION)
+@option("--qrels QRELS", "Judgments to check the runs against.")
 @option("--kind", "Kind of the files.  [default: detected]", metavar="run|qrels")
 @option("--field fields")
 @options.labels

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import COLLECTION, option, rare
+from cranfield.cli.options import option, rare
 from cranfield.cli.output import show
 
 PLACE = 150
@@ -51,15 +51,10 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @option(
     "--qrels QRELS",
     "Judgments that score the runs. The command then compares how measures rank the runs.",
-    type=COLLECTION,
     was=["--systems"],
 )
 @option("-m --measures", "Measures to compare, two or more; needs --qrels.")
-@option(
-    "--other-qrels QRELS",
-    "Second judgments, whose ranking of the runs is compared with the first; needs --qrels.",
-    type=COLLECTION,
-)
+@option("--other-qrels QRELS", "Second judgments, whose ranking of the runs is compared with the first; needs --qrels.")
 @option("--per-topic")
 @option("--digits")
 @options.answer("table", "json", "csv", "tsv")

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import option_values, options
+from cranfield.cli import options
 from cranfield.cli.options import option, rare
 from cranfield.cli.output import show
 
@@ -28,7 +28,7 @@ PLACE = 170
 @option("--difference D", "Difference to find.  [default: the difference of the runs]", type=float)
 @option("--power P", "Probability of finding the difference.", default=0.8)
 @option("--alpha", "Significance level of all tests together.")
-@option("--correction", lambda: f"Correction that compare will apply. It is one of {option_values.corrections()}.")
+@option("--correction", "Correction that compare will apply. It is one of {corrections}.")
 @rare(
     "--comparisons N family",
     "Number of p-values to correct for.  [default: all pairs of systems times all measures]",
@@ -48,7 +48,7 @@ PLACE = 170
 )
 @option(
     "--test TESTS tests",
-    lambda: f"Tests to plan for. They are {option_values.power_tests()}. May be repeated.",
+    "Tests to plan for. They are {power_tests}. May be repeated.",
     multiple=True,
     default=["t", "sign", "randomisation"],
 )

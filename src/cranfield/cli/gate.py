@@ -19,10 +19,10 @@ from click.core import ParameterSource
 
 from cranfield.base.notifications import tell_used
 from cranfield.base.parameters import masked
-from cranfield.cli import BAD_USAGE, in_words, option_values, options
+from cranfield.cli import BAD_USAGE, in_words, options
 from cranfield.cli.command_classes import in_options
 from cranfield.cli.crash import EXIT_CODE as CRASH
-from cranfield.cli.options import INPUT, OUTPUT, option, rare
+from cranfield.cli.options import OUTPUT, option, rare
 from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, rendered
 
 if TYPE_CHECKING:
@@ -48,15 +48,14 @@ PLACE = 180
     "Condition that fails the gate. With max-drop, the candidate is worse by more than --max-drop; with drop, it is worse at "
     "all. With non-inferior, it is not shown to be within --max-drop.",
     default="max-drop",
-    metavar=option_values.gate_questions,
+    metavar="{gate_questions}",
 )
 @option("--alpha", "Significance level: how often the gate may fail a run that is no worse.")
-@option("--test", "One-sided test of the mean difference that decides.", default="t", metavar=option_values.gate_tests)
+@option("--test", "One-sided test of the mean difference that decides.", default="t", metavar="{gate_tests}")
 @rare(
     "--corpus-ids FILE documents",
     "File with the ids of all documents now in the corpus, one per line. The report then separates documents that left the "
     "corpus from documents that rank lower.",
-    type=INPUT,
     was=["--documents"],
 )
 @rare(

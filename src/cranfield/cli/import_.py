@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from cranfield.base.text_layout import legible
-from cranfield.cli import option_values, options
+from cranfield.cli import options
 from cranfield.cli.options import INPUT, option, rare
 from cranfield.cli.output import notes, put
 
@@ -34,7 +34,7 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 @options.command(__doc__)
 @click.argument("source", metavar="SOURCE")
 @click.argument("dest", metavar="DEST", callback=_new_folder)
-@option("--from layout", "Layout of SOURCE.  [default: detected]", metavar=option_values.layouts)
+@option("--from layout", "Layout of SOURCE.  [default: detected]", metavar="{import_layouts}")
 @option(
     "--grades",
     "Conversion of the relevance codes. The choice cranfield-corrected reverses them (5 - code; source papers get 5). The "
@@ -54,7 +54,6 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
     "--documents-file FILE documents",
     "File to read the documents from. May be repeated.",
     multiple=True,
-    type=INPUT,
     was=["--documents"],
 )
 @option(
@@ -66,8 +65,8 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
     everyday=True,
     was=["--topics"],
 )
-@option("--qrels FILE", "File to read the judgments from. May be repeated.", multiple=True, type=INPUT)
-@rare("--subtopics FILE", "File to read judgments by subtopic from, for measures of diversity.", type=INPUT)
+@option("--qrels FILE", "File to read the judgments from. May be repeated.", multiple=True)
+@rare("--subtopics FILE", "File to read judgments by subtopic from, for measures of diversity.")
 @option("--split NAME", "Split of BEIR or MS MARCO: test, dev, train or dev.small.")
 @rare(
     "--strict",

@@ -52,7 +52,7 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--assessor NAME", "Name of the assessor, if the file does not state it.  [default: the name of a qrels file]")
 @option("--aspect", "Aspect that was judged.  [default: relevance]", default=None, everyday=True)
-@option("--source", "Source of the labels.", type=RegistryName(option_values.sources), default="import")
+@option("--source", "Source of the labels.", type=RegistryName("label_sources"), default="import")
 @option("--time TIME", "Time of the labels, if the file does not state it.")
 @scale_option
 @option("--collection", "Collection of the labels. Labels of other topics and documents are refused.")
@@ -95,15 +95,15 @@ def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     if value is None:
         return None
     typed = tuple(name.strip() for name in value.split(",") if name.strip())
-    unknown = set(typed) - set(option_values.sources())
-    if unknown or not typed:
-        raise click.BadParameter(f"expected {', '.join(option_values.sources())}, found {value!r}", ctx, parameter)
+    known = option_values.names("label_sources")
+    if not typed or not {*typed} <= {*known}:
+        raise click.BadParameter(f"expected {', '.join(known)}, found {value!r}", ctx, parameter)
     return typed
 
 
 @command.command("export")
 @log_argument
-@option("--to format", "Format to write.", type=RegistryName(option_values.exports), default="jsonl")
+@option("--to format", "Format to write.", type=RegistryName("label_formats", "qrels"), default="jsonl")
 @option(
     "--all-events", "Write every event, including labels that were replaced or withdrawn.", is_flag=True, was=["--all"]
 )
@@ -161,7 +161,7 @@ def _withdraw(log: str, **what: Any) -> None:
 @command.command("round")
 @log_argument
 @option("--name NAME", "Name of the round.", default="1")
-@option("--pool FILE", "Pool of documents to judge, in order of priority.", type=INPUT)
+@option("--pool FILE", "Pool of documents to judge, in order of priority.")
 @option("--assessors NAME,NAME…", "Assessors of the round.  [default: everybody]")
 @option("--overlap", "Number of people who judge each document.", type=click.IntRange(1, 1000), default=1)
 @option(
@@ -171,11 +171,7 @@ def _withdraw(log: str, **what: Any) -> None:
     callback=share,
     was=["--double"],
 )
-@option(
-    "--gold FILE",
-    "Qrels with known grades. Every assessor judges these documents in addition to the others.",
-    type=INPUT,
-)
+@option("--gold FILE", "Qrels with known grades. Every assessor judges these documents in addition to the others.")
 @rare("--gold-share", "Share of questions that are gold.", metavar="5%", callback=share)
 @rare(
     "--repeat-share",
@@ -202,7 +198,7 @@ def _withdraw(log: str, **what: Any) -> None:
     metavar="80%",
 )
 @rare("--after NAME", "Qualifying round that assessors must pass first.", default="")
-@option("--guidelines FILE guideline", "Guidelines for the assessors. The round records their hash.", type=INPUT)
+@option("--guidelines FILE guideline", "Guidelines for the assessors. The round records their hash.")
 @scale_option
 def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> None:
     """Begin a round of judging.
@@ -281,7 +277,7 @@ def _status(log: str, round: str, shape: str, output: str | None) -> None:
 @command.command("set")
 @log_argument
 @click.argument("round")
-@click.argument("state", type=RegistryName(option_values.round_states))
+@click.argument("state", type=RegistryName("round_states"))
 def _set(log: str, round: str, state: str) -> None:
     """Pause, reopen or close a round.
 
@@ -312,17 +308,12 @@ def _blame(log: str, topic: str, document: str, shape: str, output: str | None) 
     show(blame(log, topic, document), shape, output)
 
 
-def _policies() -> str:
-    from cranfield.judging.policies import policies
-
-    return (
-        "Policy that aggregates the labels of a document. "
-        f"It is one of {', '.join(policies())}; parameters follow in brackets: 'bradley-terry(prior=1)'."
-    )
-
-
 deciding = options.together(
-    option("--policy", _policies),
+    option(
+        "--policy",
+        "Policy that aggregates the labels of a document. "
+        "It is one of {policies}; parameters follow in brackets: 'bradley-terry(prior=1)'.",
+    ),
     option("--aspect"),
     option(
         "--sources LIST",
@@ -333,7 +324,7 @@ deciding = options.together(
     option(
         "--grade-ties ties",
         "Grade to use if grades tie.",
-        type=RegistryName(option_values.tie_rules),
+        type=RegistryName("grade_ties"),
         default="lower",
         was=["--ties"],
     ),
@@ -353,7 +344,7 @@ def _refuse_of_methods(policy: str) -> None:
 @command.command("aggregate")
 @log_argument
 @deciding
-@option("--gold FILE", "Qrels with known grades, in addition to the gold of rounds.", type=INPUT)
+@option("--gold FILE", "Qrels with known grades, in addition to the gold of rounds.")
 @option("--at TIME", "Use the log as it was at this time.  [default: now]")
 @option("--to FORMAT qrels_format", "Format of the qrels.  [default: by the ending of -o]")
 @option("-o --output", "Write qrels to this file.")
@@ -473,7 +464,7 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
 @option(
     "--view",
     "Breakdown to show: by topic, by pair of people, by person, or of people with themselves.",
-    type=RegistryName(option_values.agreement_views),
+    type=RegistryName("agreement_views"),
     was=["--by"],
 )
 @option("--run RUN runs", "Run to rank by the labels of each person. May be repeated.", multiple=True, type=INPUT)
@@ -570,7 +561,6 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
 @rare(
     "--chosen-on FILE",
     "File of examples that served to choose the prompt, which are left out. Each line is a topic, or a topic and a document.",
-    type=INPUT,
 )
 @option("--choose", "Choose the best prompt on half of the topics, and calibrate on the other half.", is_flag=True)
 @rare("--public DATE", "Date when the judgments became public.")
@@ -620,16 +610,11 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 @command.command("ask")
 @log_argument
-@option("--pool FILE", "Pool of documents to label, in order of priority.", required=True, type=INPUT)
+@option("--pool FILE", "Pool of documents to label, in order of priority.", required=True)
 @option("--collection", "Collection with the texts of topics and documents.", required=True)
 @option("--endpoint URL", "OpenAI-compatible server, such as http://localhost:8080/v1.", required=True)
 @option("--model NAME", "Name of the model on the server.", required=True)
-@option(
-    "--prompt FILE",
-    lambda: f"Prompt: a file, or one of {', '.join(option_values.prompts())}.",
-    required=True,
-    type=InputPath(option_values.prompts),
-)
+@option("--prompt FILE", "Prompt: a file, or one of {prompts}.", required=True, type=InputPath("prompts"))
 @option("--key-env NAME", "Environment variable that holds the API key.  [default: no key]")
 @option(
     "--max-cost MOST budget",

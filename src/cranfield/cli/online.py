@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.base.errors import DataError
-from cranfield.cli import option_values, options
+from cranfield.cli import options
 from cranfield.cli.options import COUNT, INPUT, OUTPUT, RegistryName, option, rare
 from cranfield.cli.output import note, show
 
@@ -48,10 +48,8 @@ def _show_after(log: str, answer: Answer, **display: Any) -> None:
 @option("-k --depth K", "Number of documents in the list.", type=COUNT, default=10)
 @option(
     "--interleaving METHOD method",
-    lambda: (
-        f"Method of interleaving. It is one of {option_values.interleavings()}; "
-        "parameters follow in brackets, as in 'probabilistic(tau=1)'."
-    ),
+    "Method of interleaving. It is one of {interleavings}; "
+    "parameters follow in brackets, as in 'probabilistic(tau=1)'.",
     default="team-draft",
     was=["--method"],
 )
@@ -105,7 +103,7 @@ def _assign(plans: str, units: tuple[str, ...], **display: Any) -> None:
 @command.command("ingest")
 @click.argument("log", callback=options.writable_folder)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--from format", "Format of the files.  [default: detected]", type=RegistryName(option_values.event_formats))
+@option("--from format", "Format of the files.  [default: detected]", type=RegistryName("event_formats"))
 @option("--time TIME", "Time of the events, for files that do not state it.")
 @option("--lenient")
 @key_option
@@ -129,7 +127,7 @@ def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> No
 @option(
     "--to format",
     "Format to write.  [default: by the ending of -o, else jsonl]",
-    type=RegistryName(option_values.written_event_formats),
+    type=RegistryName("written_event_formats"),
 )
 @option("-o --output")
 def _export(log: str, output: str | None, format: str | None) -> None:
@@ -198,10 +196,8 @@ def _retain(log: str, days: int, **typed: Any) -> None:
 @option("--alpha", "Significance level of two-sided tests.")
 @option(
     "--schedule NAME methods",
-    lambda: (
-        "Schedule of interim looks at the data. "
-        f"It is one of {option_values.schedules()}; parameters follow in brackets, as in 'looks(looks=3)'. May be repeated."
-    ),
+    "Schedule of interim looks at the data. "
+    "It is one of {schedules}; parameters follow in brackets, as in 'looks(looks=3)'. May be repeated.",
     multiple=True,
     default=["fixed", "looks", "sequence"],
     was=["--method"],
@@ -255,11 +251,10 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
     "Origin of pages that may call the service, such as https://shop.example. May be repeated.",
     multiple=True,
 )
-@option("--run FILE runs", "Run whose lists /interleave can use by name. May be repeated.", multiple=True, type=INPUT)
+@option("--run FILE runs", "Run whose lists /interleave can use by name. May be repeated.", multiple=True)
 @option(
     "--pseudonym-key FILE pseudonymise",
     "File with the key that turns ids of units into pseudonyms (a keyed hash).",
-    type=INPUT,
     was=["--pseudonymise"],
 )
 @rare(
@@ -362,10 +357,8 @@ def _metrics(name: str | None, **display: Any) -> None:
 
 users_option = option(
     "--users USERS",
-    lambda: (
-        f"Model of the simulated users. It is one of {option_values.users()}; "
-        "parameters follow in brackets, as in 'perfect(click_relevant=0.8)'."
-    ),
+    "Model of the simulated users. It is one of {users}; "
+    "parameters follow in brackets, as in 'perfect(click_relevant=0.8)'.",
     default="navigational",
 )
 
@@ -396,7 +389,7 @@ def _plan_path(ctx: click.Context, parameter: click.Parameter, value: str | None
 @users_option
 @option(
     "--interleaving METHOD method",
-    lambda: f"Method of interleaving, instead of an A/B test. It is one of {option_values.interleavings()}.",
+    "Method of interleaving, instead of an A/B test. It is one of {interleavings}.",
     was=["--method"],
 )
 @option("-k --depth K", "Number of documents on a page.", type=COUNT, default=10)
@@ -449,16 +442,12 @@ def _users(name: str | None, **display: Any) -> None:
     "--user-preferences FILE preferences_file",
     "CSV of the preferences of real users, instead of simulated users. Its columns are system, against, preference, and "
     "optionally topic and signal.",
-    type=INPUT,
     was=["--preferred"],
 )
 @users_option
 @option(
     "--interleaving METHOD methods",
-    lambda: (
-        "Method of interleaving for simulated users. "
-        f"It is one of {option_values.interleavings()}. May be repeated.  [default: team-draft]"
-    ),
+    "Method of interleaving for simulated users. It is one of {interleavings}. May be repeated.  [default: team-draft]",
     multiple=True,
     was=["--method"],
 )

@@ -17,7 +17,7 @@ from cranfield.base.parameters import real, shortened, whole
 from cranfield.base.text_layout import counted
 from cranfield.cli import options
 from cranfield.cli.command_classes import CranfieldGroup
-from cranfield.cli.options import COLLECTION, COUNT, INPUT, OUTPUT, option, rare, scale_option
+from cranfield.cli.options import COUNT, INPUT, OUTPUT, option, rare, scale_option
 from cranfield.cli.output import about, note, show
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def pooling_options(typed: dict[str, Any]) -> dict[str, Any]:
 @option("--cap N", "Maximum number of documents per topic.", type=COUNT)
 @option("--next N", "Number of documents to choose per topic, for adaptive strategies.", type=COUNT)
 @option("--judgments LOG", "Labels so far: a log (cranfield judge --help), a sheet with grades, or qrels.", type=INPUT)
-@option("--qrels QRELS", "Earlier judgments. Their documents are left out of the pool.", type=COLLECTION)
+@option("--qrels QRELS", "Earlier judgments. Their documents are left out of the pool.")
 @rare("--keep-judged", "Pool the documents of --qrels again.", is_flag=True)
 @rare("--order", "Order of the documents of a topic.", metavar="shuffled|priority|document")
 @option("--assessors NAME,NAME…", "Assessors to divide the topics among.")
@@ -332,7 +332,7 @@ def _strategies(**display: Any) -> None:
 
 @command.command("judge")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
-@option("--pool FILE", "Pool to judge, instead of runs. If it assigns documents, you get yours.", type=INPUT)
+@option("--pool FILE", "Pool to judge, instead of runs. If it assigns documents, you get yours.")
 @option("--round NAME", "Round of the log to judge in; cranfield judge round begins one.")
 @option(
     "--judgments LOG",
@@ -344,7 +344,7 @@ def _strategies(**display: Any) -> None:
 @option("--overlap", "Number of people who judge each document.", type=click.IntRange(1, 1000), default=1)
 @option("--adjudicate", "Decide as a third person. You see all labels, and yours is final.", is_flag=True)
 @scale_option
-@option("--guidelines FILE guideline", "Guidelines for the assessor. Each label records their hash.", type=INPUT)
+@option("--guidelines FILE guideline", "Guidelines for the assessor. Each label records their hash.")
 @tops
 @choosing
 def _judge(**typed: Any) -> None:
@@ -456,7 +456,7 @@ def _thin(**typed: Any) -> None:
 
 @command.command("stop")
 @click.argument("judgments", type=INPUT, metavar="LOG")
-@option("--pool FILE", "Pool that is being judged.", required=True, type=INPUT)
+@option("--pool FILE", "Pool that is being judged.", required=True)
 @option("--recall target", "Recall to reach.", default=0.95, was=["--target"])
 @rel
 @option("--confidence level", metavar=None)

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import COLLECTION, option
+from cranfield.cli.options import option
 from cranfield.cli.output import show
 
 PLACE = 160
@@ -29,7 +29,7 @@ RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
     "Measures to compute, such as nDCG@10, AP(rel=2)@100, or trec_eval's names. May be repeated.",
     default=["nDCG@10 AP"],
 )
-@option("--other-qrels QRELS", "Judgments of the reproduced runs, if they are on another collection.", type=COLLECTION)
+@option("--other-qrels QRELS", "Judgments of the reproduced runs, if they are on another collection.")
 @option("--p")
 @option("--depth K", "Number of documents to compare from the top of each list.  [default: all]", type=int)
 @option("--rel")

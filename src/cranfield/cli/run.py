@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from cranfield.cli import option_values, options
+from cranfield.cli import options
 from cranfield.cli.options import OUTPUT, option, rare
 from cranfield.cli.output import show
 
@@ -25,10 +25,8 @@ PARTIAL = 1  # the exit code if a topic failed
 @click.argument("collection", required=False)
 @option(
     "--system SPEC",
-    lambda: (
-        "System under test, such as bm25s or http:FILE.toml. "
-        f"It is one of {option_values.systems()}; options follow a colon, as in bm25s:k1=0.9,stem=no."
-    ),
+    "System under test, such as bm25s or http:FILE.toml. "
+    "It is one of {systems}; options follow a colon, as in bm25s:k1=0.9,stem=no.",
 )
 @option("-o --output RUN", "Run to write. RUN.stats.json next to it holds times and costs.", type=OUTPUT)
 @option("-k --depth K k", "Number of documents per topic.", default=1000)

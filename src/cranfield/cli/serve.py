@@ -20,13 +20,6 @@ from cranfield.cli.output import note
 PLACE = 78
 
 
-def roles() -> list[str]:
-    """The roles that an invitation can give."""
-    from cranfield.store.roles import ROLES
-
-    return list(ROLES)
-
-
 @options.command(__doc__)
 @click.argument("folder")
 @option("--db", "Log of judgments.  [default: FOLDER/work.db]", metavar="postgresql://…")
@@ -45,7 +38,7 @@ def roles() -> list[str]:
 )
 @server_limits
 @option("--link", "Print a new link to the running server, and exit.", is_flag=True)
-@option("--invite", "Print an invitation for this role to the running server, and exit.", type=RegistryName(roles))
+@option("--invite", "Print an invitation for this role to the running server, and exit.", type=RegistryName("roles"))
 @option("--example", "Fill a new FOLDER with the bundled collection and its runs.", is_flag=True)
 def command(folder: str, link: bool, invite: str | None, example: bool, db: str | None, **how: Any) -> None:
     refuse_missing()

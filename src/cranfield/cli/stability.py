@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from cranfield.cli import option_values, options
-from cranfield.cli.options import COLLECTION, INPUT, option, rare
+from cranfield.cli import options
+from cranfield.cli.options import option, rare
 from cranfield.cli.output import is_chart, show
 
 PLACE = 140
@@ -43,10 +43,8 @@ PARTS_OF_OPTION = {  # the parts that an option changes
     "[default: all but lists]",
     multiple=True,
 )
-@option(
-    "--other-qrels QRELS", "Second judgments, whose ranking of the runs is compared with the first.", type=COLLECTION
-)
-@rare("--other-table FILE", "Scores under second judgments, for use with --table.", type=INPUT)
+@option("--other-qrels QRELS", "Second judgments, whose ranking of the runs is compared with the first.")
+@rare("--other-table FILE", "Scores under second judgments, for use with --table.")
 @option(
     "--coefficient NAMES kinds",
     "Coefficient that compares rankings, such as tau, tau-ap, tau-ap-b, spearman or rbo. The part lists also takes "
@@ -57,7 +55,7 @@ PARTS_OF_OPTION = {  # the parts that an option changes
 @option("--p")
 @option(
     "--test NAME",
-    lambda: f"Test that separates runs, without correction for paired tests. It is {option_values.separating_tests()}.",
+    "Test that separates runs, without correction for paired tests. It is {separating_tests}.",
     default="randomised-tukey",
 )
 @option("--alpha", "Significance level of the test.")
