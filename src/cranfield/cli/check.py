@@ -32,23 +32,13 @@ PLACE = 30
 @option("--lenient", "Report malformed lines as warnings, so that the exit code is 0.")
 @options.output("table", "json")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    files: tuple[str, ...],
-    qrels: str | None,
-    kind: str | None,
-    fields: Any,
-    shape: str,
-    output: str | None,
-    **how: Any,
-) -> None:
+def command(ctx: click.Context, /, shape: str, output: str | None, **how: Any) -> None:
     from cranfield.commands.collections import check
 
     options.expect_use("is for judgments, and none are checked", "grades")
     options.expect_use("joins files by the text of a query, and no file names its topics so", "topics_file")
 
-    findings = check(files, qrels, kind, fields, **how)
+    findings = check(**how)
     if findings.counts["error"]:  # a file that could not be read used nothing
         tell_used(*options.UNUSED, "grades", "topics_file")
     show(findings, shape, output)

@@ -151,27 +151,20 @@ class CranfieldCommand(HelpAll):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the everyday options, or all of them in their sections."""
-        full = ctx.meta.get(HELP_ALL, False)
+        everyday: list[tuple[str, str]] = []
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        shortened = False
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is None:
                 continue
-            if not full:
-                short = record[0], first_sentence(record[1])
-                everyday = getattr(parameter, "everyday", True)
-                shortened = shortened or not everyday or short != record
-                if not everyday:
-                    continue
-                record = short
-            title = getattr(parameter, "section", "Options") if full else "Options"
-            sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-        if shortened:
+            sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+            if getattr(parameter, "everyday", True):
+                everyday.append((record[0], first_sentence(record[1])))
+        full = sections if ctx.meta.get(HELP_ALL, False) else {"Options": everyday}
+        for title, records in full.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+        if full is not sections and {"Options": everyday} != sections:
             formatter.write_paragraph()
             formatter.write_text("More options: --help-all")
 

@@ -16,7 +16,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import FOR_PEOPLE, notes, show
+from cranfield.cli.output import FOR_PEOPLE, notes, show_answer
 
 PLACE = 120
 
@@ -24,7 +24,7 @@ question = options.together(
     options.runs_or_table("RUN RUN..."),
     option(
         "--baseline NAME",
-        "Baseline run: compare each other run with it, instead of all pairs. May be repeated.",
+        "Baseline run: compare each other run with it, instead of all pairs.",
         name="baselines",
         multiple=True,
         everyday=True,
@@ -32,7 +32,7 @@ question = options.together(
     option(
         "--test tests",
         "Significance test; cranfield tests lists them. The first test decides. The name all runs every test. "
-        "Tests of pairs: {all_tests}. May be repeated.",
+        "Tests of pairs: {all_tests}.",
         multiple=True,
         default=["randomisation"],
         metavar="NAME|all",
@@ -66,11 +66,7 @@ question = options.together(
     option("--topics"),
     option("--weigh-by"),
     option("--topics-file"),
-    option("--collection-size"),
-    option("--preferences"),
-    option("--groups"),
-    option("--aspect-qrels aspect"),
-    option("--costs"),
+    options.measure_data,
 )
 
 
@@ -100,15 +96,12 @@ question = options.together(
 @options.rules
 @option("--threads")
 def command(**typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import compare
 
     inputs, display, how = options.split(typed)
     options.refuse_both(inputs, how["run_groups"], conventions=False)
     _refuse_without_noise(inputs.table, how)
-    with progress("comparing") as tell:
-        comparison = compare(inputs, progress=tell, **how)
-    show(comparison, **display)
+    comparison = show_answer(compare, inputs, counting="comparing", **how, **display)
     if display["shape"] not in FOR_PEOPLE:
         notes(comparison.scores.notes(shell=True))
 

@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import show
+from cranfield.cli.output import show_answer
 
 PLACE = 150
 KINDS = "rbo, rbo-min, rbo-max, rbo-res, rbo-cut, overlap, average-overlap, jaccard, ktu, ktu-by-name"
@@ -27,7 +27,7 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @option(
     "--coefficient NAMES kinds",
     f"Coefficient to compute. For result lists it is one of {KINDS}, each also as overlap@10. For lists and for rankings "
-    f"of runs it is one of {COEFFICIENTS}. May be repeated.  [default: rbo; with --qrels, tau and tau-ap]",
+    f"of runs it is one of {COEFFICIENTS}.  [default: rbo; with --qrels, tau and tau-ap]",
     multiple=True,
     was=["--kind"],
 )
@@ -60,7 +60,6 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @options.answer("table", "json", "csv", "tsv")
 @options.rules
 def command(**typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.evaluation import correlate
 
     inputs, display, how = options.split(typed)
@@ -70,6 +69,4 @@ def command(**typed: Any) -> None:
         options.refuse_idle("goes with --qrels", *options.OF_JUDGMENTS)
     elif not inputs.measures:
         raise click.UsageError('--qrels needs measures: -m "AP nDCG@10"')
-    with progress("pairs compared") as tell:
-        correlations = correlate(inputs, progress=tell, **how)
-    show(correlations, **display)
+    show_answer(correlate, inputs, counting="pairs compared", **how, **display)

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from cranfield.base.parameters import real
 from cranfield.cli import options
 from cranfield.cli.options import COUNT, option, rare
 from cranfield.cli.output import about, note, notes, show
@@ -66,18 +65,13 @@ def command(weights: str | None, output: str | None, listing: bool, shape: str, 
             "is for learning: give --train-qrels",
             *("train_topics", "folds", "seed", "measure", "step", "rel", "allow_unjudged"),
         )
+    problem = "--weights expects numbers with commas between them, got"
+    shares = None if weights is None else options.numbers(weights, problem)
     with progress("weights tried") as tell:
-        fused = fuse(inputs, output=output or "-", weights=_numbers(weights), progress=tell, **how)
+        fused = fuse(inputs, output=output or "-", weights=shares, progress=tell, **how)
     for tuned in fused.tuned:
         note(str(tuned))
     if output not in (None, "-"):
         size = f"{len(fused.run)} rows, {len(fused.run.topics)} topics"
         about(str(output), f"{size}, {how['method']} of {len(inputs.runs)} runs")
     notes(fused.notes)
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    try:
-        return None if text is None else [real(part) for part in text.split(",")]
-    except ValueError:
-        raise click.UsageError(f"--weights expects numbers with commas between them, got {text!r}") from None

@@ -22,7 +22,7 @@ from cranfield.base.parameters import masked
 from cranfield.cli import BAD_USAGE, in_words, options
 from cranfield.cli.command_classes import in_options
 from cranfield.cli.crash import EXIT_CODE as CRASH
-from cranfield.cli.options import OUTPUT, option, rare
+from cranfield.cli.options import NEW_FILE, option, rare
 from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, rendered
 
 if TYPE_CHECKING:
@@ -35,12 +35,10 @@ PLACE = 180
 @click.argument("qrels")
 @click.argument("baseline")
 @click.argument("candidate")
-@option(
-    "-m --measures", "Measures to guard; the gate fails if one of them fails. May be repeated.", default=["nDCG@10"]
-)
+@option("-m --measures", "Measures to guard; the gate fails if one of them fails.", default=["nDCG@10"])
 @option(
     "--max-drop N|MEASURE=N",
-    "Largest drop of the mean that is allowed, for all measures or for one. May be repeated.  [default: 0.01]",
+    "Largest drop of the mean that is allowed, for all measures or for one.  [default: 0.01]",
     multiple=True,
 )
 @option(
@@ -74,16 +72,10 @@ PLACE = 180
 @option(
     "--junit FILE",
     "Write JUnit XML as well. It has a test case per measure, or the error that stopped the gate.",
-    type=OUTPUT,
-    callback=options.writable,
+    type=NEW_FILE,
 )
-@option(
-    "--markdown FILE",
-    "Write Markdown as well, for a comment on a pull request.",
-    type=OUTPUT,
-    callback=options.writable,
-)
-@option("--json FILE", "Write JSON as well.", type=OUTPUT, callback=options.writable)
+@option("--markdown FILE", "Write Markdown as well, for a comment on a pull request.", type=NEW_FILE)
+@option("--json FILE", "Write JSON as well.", type=NEW_FILE)
 @options.answer("text", "json", "csv", "tsv", "markdown", "junit")
 @options.rules
 @click.pass_context

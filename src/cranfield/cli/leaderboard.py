@@ -15,7 +15,7 @@ from typing import Any
 
 from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import show
+from cranfield.cli.output import show_answer
 
 PLACE = 130
 
@@ -39,11 +39,8 @@ PLACE = 130
 @options.answer("text", "json", "csv", "tsv", "markdown")
 @options.rules
 def command(digits: int, **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import leaderboard
 
-    inputs, display, how = options.split(typed)
-    options.refuse_both(inputs)
-    with progress("leaderboard") as tell:
-        board = leaderboard(inputs, progress=tell, **how)
-    show(board, digits=digits if display["shape"] == "text" else None, **display)
+    how = options.with_inputs(typed)
+    options.refuse_both(how["inputs"])
+    show_answer(leaderboard, digits=digits if how["shape"] == "text" else None, counting="leaderboard", **how)

@@ -80,24 +80,25 @@ def _refuse_spreadsheet(ctx: click.Context, parameter: click.Parameter, value: A
     return value
 
 
-def pairs(typed: Iterable[str], example: str) -> list[tuple[str, str]]:
-    """The two parts of each OURS=THEIRS."""
-    parts = [text.partition("=") for text in typed]
-    if any(not ours or not theirs for ours, _, theirs in parts):
-        raise click.UsageError(f"--field: expected OURS=THEIRS, as in --field {example}")
-    return [(ours, theirs) for ours, _, theirs in parts]
+def column_names(typed: Iterable[str], example: str) -> dict[str, list[str]]:
+    """The names of each column, from all OURS=THEIRS. A column with several names has the first that occurs in the file."""
+    columns: dict[str, list[str]] = {}
+    for text in typed:
+        ours, _, theirs = text.partition("=")
+        if not ours or not theirs:
+            raise click.UsageError(f"--field: expected OURS=THEIRS, as in --field {example}")
+        columns.setdefault(ours, []).append(theirs)
+    return columns
 
 
 def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, list[str]] | None:
-    """The names of columns. A column with several names has the first that occurs in the file."""
+    """The names of columns; names that cranfield does not know are refused."""
     if not value:
         return None
     from cranfield.base.errors import FormatError
     from cranfield.formats.named_columns import refuse_unknown
 
-    fields: dict[str, list[str]] = {}
-    for ours, theirs in pairs(value, "topic=query"):
-        fields.setdefault(ours, []).append(theirs)
+    fields = column_names(value, "topic=query")
     try:
         refuse_unknown(fields)
     except FormatError as error:
@@ -152,24 +153,6 @@ def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool)
         simplefilter("always", UnjudgedWarning)
 
 
-def writable(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a file that cannot be written before the command does anything."""
-    if value is not None:
-        from cranfield.formats.streams import refuse_unwritable
-
-        refuse_unwritable(value)
-    return value
-
-
-def writable_folder(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a folder that cannot be made or written to before the command does anything."""
-    if value is not None:
-        from cranfield.formats.streams import refuse_unwritable_folder
-
-        refuse_unwritable_folder(value)
-    return value
-
-
 class InputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A file or folder that is read. A missing one is an error, even if the command would not read it.
 
@@ -196,13 +179,25 @@ class InputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 class OutputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A file or folder that is written, and may already exist."""
+    """A file or folder that is written, and may already exist.
+
+    `refuse` is the function of `formats.streams` that refuses a path which cannot be written, before the command does
+    anything; without it, the command itself decides.
+    """
 
     name = "path"
 
+    def __init__(self, refuse: str = "") -> None:
+        self.refuse = refuse
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The path as it was typed."""
-        return str(value)
+        path = str(value)
+        if self.refuse:
+            from cranfield.formats import streams
+
+            getattr(streams, self.refuse)(path)
+        return path
 
 
 def _readings(path: str) -> list[str]:
@@ -231,7 +226,9 @@ def _rarely(help: str, **settings: Any) -> dict[str, Any]:
     return {**settings, "help": help, "everyday": False}
 
 
-INPUT, OUTPUT, COLLECTION = InputPath(), OutputPath(), InputPath("collections")
+INPUT, COLLECTION = InputPath(), InputPath("collections")
+OUTPUT, NEW_FILE = OutputPath(), OutputPath("refuse_unwritable")
+NEW_FOLDER = OutputPath("refuse_unwritable_folder")
 READ = {"FILE": INPUT, "QRELS": COLLECTION}  # placeholders of what is read, unless an option has another type
 COUNT = click.IntRange(min=1)
 DECLARED: dict[str, dict[str, Any]] = {
@@ -282,7 +279,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "--qrels-format FORMAT": _rarely("Format of the judgments; cranfield formats lists them.  [default: detected]"),
     "--field OURS=THEIRS fields": _rarely(
         "Name of a column in CSV, TSV, JSON rows or Parquet, such as topic=search. OURS is topic, document, grade, "
-        "score, rank, tag, iteration, or query in a table of topics. May be repeated.",
+        "score, rank, tag, iteration, or query in a table of topics.",
         multiple=True,
         callback=_fields,
     ),
@@ -338,9 +335,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     ),
     "--verbose": {"is_flag": True, "help": "Print the method and all caveats as well."},
     "-o --output FILE": _usually(
-        "Write to a file instead of standard output. The file is written as a whole or not at all.",
-        type=OUTPUT,
-        callback=writable,
+        "Write to a file instead of standard output. The file is written as a whole or not at all.", type=NEW_FILE
     ),
 }
 
@@ -394,6 +389,9 @@ def option(flags: str, help: str | None = None, **settings: Any) -> Callable[[Co
         declarations.append(settings.pop("name"))
     if help is not None:
         settings["help"] = help
+    if settings.get("multiple"):
+        words, bracket, default = settings["help"].partition("  [")
+        settings["help"] = f"{words} May be repeated.{bracket}{default}"
     if settings.get("default") not in (None, ""):
         settings.setdefault("show_default", True)
     return click.option(*declarations, **settings)
@@ -435,6 +433,14 @@ conventions = together(
     ),
 )
 
+measure_data = together(  # what some measures need besides judgments and runs
+    option("--collection-size"),
+    option("--preferences"),
+    option("--groups"),
+    option("--aspect-qrels aspect"),
+    option("--costs"),
+)
+
 dialect = together(option("--delimiter"), option("--encoding"), option("--decimal"))
 labels = together(dialect, option("--grades"), option("--ignore-case"))
 
@@ -472,10 +478,7 @@ def runs_or_table(runs: str = "RUN...") -> Callable[[Command], Command]:
     return together(
         click.argument("qrels", required=False),
         click.argument("runs", nargs=-1, metavar=runs),
-        option(
-            "-m --measures",
-            "Measures to compute. With --table: names of its scores. May be repeated.  [default: nDCG@10 AP RR@10]",
-        ),
+        option("-m --measures", "Measures to compute. With --table: names of its scores.  [default: nDCG@10 AP RR@10]"),
         option("--table"),
     )
 
@@ -513,14 +516,28 @@ def group(help: str | None) -> CranfieldGroup:
 
 def split(typed: dict[str, Any], **more: Any) -> tuple[Inputs, dict[str, Any], dict[str, Any]]:
     """The options of a command in three parts: input files, display of the answer, and the rest."""
+    rest = with_inputs({**typed, **more})
+    display = {name: rest.pop(name) for name in DISPLAY if name in rest}
+    return rest.pop("inputs"), display, rest
+
+
+def with_inputs(typed: dict[str, Any]) -> dict[str, Any]:
+    """The options of a command; those about files to read and how to read them become one value, `inputs`."""
     from cranfield.inputs.inputs import Inputs
 
-    rest = {**typed, **more}
+    rest = dict(typed)
     answers = {name: rest.pop(name, None) for name in (*CONVENTIONS, "drop_self")}
     changes = {name: value for name, value in answers.items() if value is not None}
     files = {name: rest.pop(name) for name in Inputs.__dataclass_fields__ if name in rest}
-    display = {name: rest.pop(name) for name in DISPLAY if name in rest}
-    return Inputs(changes=changes, **files), display, rest
+    return {"inputs": Inputs(changes=changes, **files), **rest}
+
+
+def numbers(typed: str, problem: str) -> list[float]:
+    """The numbers in a list with commas; `problem` begins the sentence that refuses anything else."""
+    try:
+        return [real(number) for number in typed.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{problem} {typed!r}") from None
 
 
 def words(typed: Iterable[str]) -> list[str]:
@@ -590,20 +607,6 @@ def without_algebra() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def listening(port: int) -> Callable[[Command], Command]:
-    """`--host` and `--port` of a server, by default this machine."""
-    return together(
-        option("--host ADDRESS", "Address to listen on.", default="127.0.0.1"),
-        option("--port", "Port to listen on; 0 takes a free one.", type=click.IntRange(0, 65535), default=port),
-    )
-
-
-tls = together(
-    option("--tls-cert FILE certificate", "Certificate for https; needs --tls-key.", type=INPUT),
-    option("--tls-key FILE", "Private key of the certificate.", type=INPUT),
-)
-
-
 def _time_limit(part: str, seconds: float) -> Callable[[Command], Command]:
     """`--header-time` or `--body-time`."""
     return rare(
@@ -614,21 +617,32 @@ def _time_limit(part: str, seconds: float) -> Callable[[Command], Command]:
     )
 
 
-server_limits = together(
-    rare(
-        "--connections N",
-        "Maximum number of connections at a time.  [default: 3/4 of ulimit -n, up to 4096]",
-        type=COUNT,
-    ),
-    rare(
-        "--per-address N",
-        "Maximum number of connections per client address. Behind a proxy, this limits requests.  "
-        "[default: half of --connections, up to 256]",
-        type=COUNT,
-    ),
-    _time_limit("header", 10.0),
-    _time_limit("body", 30.0),
-)
+def serving(port: int, secrets: str) -> Callable[[Command], Command]:
+    """Where a server listens (by default on this machine only), how it is protected, and what one client may use."""
+    return together(
+        option("--host ADDRESS", "Address to listen on.", default="127.0.0.1"),
+        option("--port", "Port to listen on; 0 takes a free one.", type=click.IntRange(0, 65535), default=port),
+        option("--tls-cert FILE certificate", "Certificate for https; needs --tls-key."),
+        option("--tls-key FILE", "Private key of the certificate."),
+        option(
+            "--behind-proxy ADDRESS proxy",
+            "Address of the reverse proxy that handles TLS. Its X-Forwarded-For header is trusted.",
+        ),
+        rare("--insecure", f"Serve other machines without TLS. {secrets} can then be read on the way.", is_flag=True),
+        rare(
+            "--connections N",
+            "Maximum number of connections at a time.  [default: 3/4 of ulimit -n, up to 4096]",
+            type=COUNT,
+        ),
+        rare(
+            "--per-address N",
+            "Maximum number of connections per client address. Behind a proxy, this limits requests.  "
+            "[default: half of --connections, up to 256]",
+            type=COUNT,
+        ),
+        _time_limit("header", 10.0),
+        _time_limit("body", 30.0),
+    )
 
 
 def limits_of(typed: dict[str, Any]) -> ClientLimits:

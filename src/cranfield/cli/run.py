@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import OUTPUT, option, rare
+from cranfield.cli.options import option, rare
 from cranfield.cli.output import show
 
 PLACE = 50
@@ -28,7 +28,7 @@ PARTIAL = 1  # the exit code if a topic failed
     "System under test, such as bm25s or http:FILE.toml. "
     "It is one of {systems}; options follow a colon, as in bm25s:k1=0.9,stem=no.",
 )
-@option("-o --output RUN", "Run to write. RUN.stats.json next to it holds times and costs.", type=OUTPUT)
+@option("-o --output RUN", "Run to write. RUN.stats.json next to it holds times and costs.")
 @option("-k --depth K k", "Number of documents per topic.", default=1000)
 @option("--topic-fields F,F fields", "Fields of the topic to use as the query.", default="title", was=["--fields"])
 @option("--name NAME", "Tag of the run.  [default: the name of the file]")

@@ -17,7 +17,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import is_chart, show
+from cranfield.cli.output import is_chart, show_answer
 
 PLACE = 140
 PARTS = "measures, qrels, halves, discrimination, generalisability"
@@ -39,7 +39,7 @@ PARTS_OF_OPTION = {  # the parts that an option changes
 @options.runs_or_table()
 @option(
     "--of PARTS parts",
-    f"Parts of the analysis to run. They are {PARTS}, and lists, which compares result lists by RBO. May be repeated.  "
+    f"Parts of the analysis to run. They are {PARTS}, and lists, which compares result lists by RBO.  "
     "[default: all but lists]",
     multiple=True,
 )
@@ -48,7 +48,7 @@ PARTS_OF_OPTION = {  # the parts that an option changes
 @option(
     "--coefficient NAMES kinds",
     "Coefficient that compares rankings, such as tau, tau-ap, tau-ap-b, spearman or rbo. The part lists also takes "
-    "overlap@10 and others. May be repeated.  [default: tau tau-ap-b rbo; rbo for lists]",
+    "overlap@10 and others.  [default: tau tau-ap-b rbo; rbo for lists]",
     multiple=True,
     was=["--kind"],
 )
@@ -74,7 +74,6 @@ PARTS_OF_OPTION = {  # the parts that an option changes
 @options.answer("text", "json", "csv", "tsv")
 @options.rules
 def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import stability
 
     inputs, display, how = options.split(typed, parts=options.words(parts), kinds=options.words(kinds))
@@ -91,6 +90,4 @@ def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> Non
         raise click.UsageError("lists have no chart; choose halves, discrimination, generalisability or qrels")
     if "lists" in how["parts"] and len(how["parts"]) > 1 and display["shape"] in ("csv", "tsv"):
         raise click.UsageError(f"--format {display['shape']} holds one part; choose one with --of")
-    with progress("parts") as tell:
-        answer = stability(inputs, progress=tell, **how)
-    show(answer, **display)
+    show_answer(stability, inputs, counting="parts", **how, **display)
