@@ -41,7 +41,7 @@ PLACE = 90
     "Print the lowest and highest possible score, over the orders of tied documents or over unjudged documents.",
     metavar="ties|unjudged",
 )
-@option("--seed", "Seed for the random numbers of --bounds.", show_default=False)
+@option("--seed", "Seed for the random numbers of --bounds.")
 @option("--by")
 @option("--weigh-by")
 @option("--topics-file")

@@ -48,7 +48,7 @@ PLACE = 60
 @option("--allow-unjudged")
 @option("-o --output")
 @option("--list listing", "List the methods and normalisations, and fuse nothing.", is_flag=True)
-@options.shape("table", "json", help="Output format of --list.", show_default=False, everyday=False)
+@options.shape("table", "json", help="Output format of --list.", everyday=False)
 def command(weights: str | None, output: str | None, listing: bool, shape: str, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.commands.listings import fusions

@@ -231,7 +231,7 @@ def _round(log: str, assessors: str | None, **how: Any) -> None:
 @log_argument
 @option("--assessor NAME", "Name of the assessor.", required=True)
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
-@option("--count n", "Number of documents.", type=click.IntRange(1, 1000), default=1)
+@option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
 @options.shape("text", "json")
 def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
     """Lease the next documents to an assessor.
@@ -596,7 +596,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @option("--key-env NAME", "Environment variable that holds the API key.  [default: no key]")
 @option(
     "--max-cost MOST budget",
-    "Cost limit for the model in this log. It is money (2.50, which needs prices) or tokens (200000tokens).",
+    "Cost limit for the model in this log. It is money (2.50, which needs prices) or tokens (200000tokens).  [default: no limit]",
     callback=_budget,
     was=["--budget"],
 )

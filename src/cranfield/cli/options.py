@@ -350,7 +350,7 @@ class RegistryName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
     @property
     def names(self) -> list[str]:
-        """All names."""
+        """The names that are accepted, in the order of the help."""
         return [*option_values.names(self.kind), *self.more]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -416,7 +416,8 @@ def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], C
 conventions = together(
     option(
         "--as PRESET preset",
-        "Follow the conventions of another program; cranfield presets lists them. The options below change single ones.",
+        "Follow the conventions of another program; cranfield presets lists them. The options below change single ones.  "
+        "[default: cranfield]",
         section="Conventions",
         everyday=False,
     ),

@@ -220,7 +220,9 @@ choosing = options.together(
         multiple=True,
     ),
     rare("--team PATTERN=TEAM teams", "Team of the runs that match a pattern.", multiple=True),
-    option("--budget N", "Maximum number of documents, including those that are labelled.", type=COUNT),
+    option(
+        "--budget N", "Maximum number of documents, including those that are labelled.  [default: no limit]", type=COUNT
+    ),
     rel,
     option("--collection", "Collection with the texts of documents, for sheets and for strategies that read texts."),
     option("--topics"),
@@ -252,7 +254,7 @@ def pooling_options(typed: dict[str, Any]) -> dict[str, Any]:
 @command.command("make")
 @contributing
 @choosing
-@option("--cap N", "Maximum number of documents per topic.", type=COUNT)
+@option("--cap N", "Maximum number of documents per topic.  [default: no limit]", type=COUNT)
 @option("--next N", "Number of documents to choose per topic, for adaptive strategies.", type=COUNT)
 @option("--judgments LOG", "Labels so far: a log (cranfield judge --help), a sheet with grades, or qrels.", type=INPUT)
 @option("--qrels QRELS", "Earlier judgments. Their documents are left out of the pool.")
@@ -306,7 +308,7 @@ def _make(output: str | None, layout: str | None, assessors: str | None, **typed
 
 @command.command("statistics")
 @contributing
-@option("--seconds", "Time per judgment, in seconds.", type=click.FloatRange(min=0), default=60.0)
+@option("--seconds S", "Time per judgment, in seconds.", type=click.FloatRange(min=0), default=60.0)
 @options.answer("table", "json")
 def _statistics(depths: tuple[str, ...], **typed: Any) -> None:
     """Predict the size, overlap and effort of a depth pool.
@@ -452,8 +454,8 @@ def _thin(**typed: Any) -> None:
 @option("--recall target", "Recall to reach.", default=0.95, was=["--target"])
 @rel
 @option("--confidence level")
-@option("--seconds FLOAT", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
-@option("--price FLOAT", "Price per judgment.", type=click.FloatRange(min=0))
+@option("--seconds S", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
+@option("--price P", "Price per judgment.", type=click.FloatRange(min=0))
 @options.answer("table", "json")
 def _stop(**typed: Any) -> None:
     """Estimate which topics need no more judging.

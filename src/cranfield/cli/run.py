@@ -53,7 +53,7 @@ PARTIAL = 1  # the exit code if a topic failed
 @rare("--price-per-hour P", "Price of the machine per hour, for the price of 1000 queries.", type=float)
 @option("--allow-unjudged")
 @option("--list listing", "List the systems and their options, and run nothing.", is_flag=True)
-@options.shape("text", "json", show_default=False)
+@options.shape("text", "json")
 @click.pass_context
 def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how: Any) -> None:
     from cranfield.cli.progress import progress
