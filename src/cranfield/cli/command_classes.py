@@ -53,7 +53,7 @@ class PlainOption(click.Option):
     ) -> None:
         self.everyday, self.was, self.section = everyday, tuple(was), section
         super().__init__(*declarations, **settings)
-        if self._metavar is None and isinstance(self.type, (IntParamType, FloatParamType)):
+        if settings.get("metavar") is None and isinstance(self.type, (IntParamType, FloatParamType)):
             self.metavar = "N"  # click itself writes INTEGER RANGE
 
     # click sets both once; names of members are filled in when the help is shown

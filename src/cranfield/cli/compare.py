@@ -66,6 +66,7 @@ question = options.together(
     option("--topics"),
     option("--weigh-by"),
     option("--topics-file"),
+    option("--collection-size"),
     options.measure_data,
 )
 

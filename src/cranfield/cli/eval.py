@@ -35,6 +35,7 @@ PLACE = 90
     metavar="mean|gmean|median|min|max|hmean",
 )
 @option("--baseline")
+@option("--collection-size")
 @options.measure_data
 @rare(
     "--bounds",

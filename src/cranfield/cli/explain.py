@@ -33,6 +33,7 @@ PLACE = 100
 @option("--rel")
 @option("--all-ranks full", "Show every rank. Otherwise ranks that matter little are folded.", is_flag=True)
 @option("--baseline")
+@option("--collection-size", type=int)
 @options.measure_data
 @options.output("text", "markdown", "json", "html")
 @options.rules

@@ -411,7 +411,7 @@ def _versions(log: str, **display: Any) -> None:
 @log_argument
 @options.output("table", "json")
 @click.pass_context
-def _verify(ctx: click.Context, log: str, **display: Any) -> None:
+def _verify(ctx: click.Context, /, log: str, **display: Any) -> None:
     """Check a log for damage, and recompute every frozen version.
 
     The exit code is 3 if anything differs. SQLite checks a SQLite file itself. Rounds and their documents, versions,

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MEMBERS = {  # the module that has the names, and what holds them: a registry, a tuple, or a function
     "agreement_views": "judging.agreement:VIEWS",
@@ -99,7 +103,7 @@ def interleavings() -> str:
     return f"{', '.join(many)}; for two runs also {', '.join(two)}"
 
 
-DESCRIPTIONS = {  # names with something about them
+DESCRIPTIONS: dict[str, Callable[[], str]] = {  # names with something about them
     "all_tests": all_tests,
     "corrections": corrections,
     "interleavings": interleavings,

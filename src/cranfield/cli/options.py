@@ -435,7 +435,6 @@ conventions = together(
 )
 
 measure_data = together(  # what some measures need besides judgments and runs
-    option("--collection-size"),
     option("--preferences"),
     option("--groups"),
     option("--aspect-qrels aspect"),
