@@ -165,6 +165,19 @@ def test_every_renamed_option_is_on_the_page_and_in_the_changelog():
     ] == []
 
 
+def test_every_spelling_that_the_changelog_lists_is_read_by_each_of_its_commands():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    section = changelog.partition("### Options renamed\n")[2].partition("\n### ")[0]
+    lines = re.findall(r"^- `(--[\w-]+)` → `(--[\w-]+)` in (.+)$", section, re.MULTILINE)
+    listed = {(tuple(name.split()), old, new) for old, new, names in lines for name in names.split(", ")}
+    assert listed == {(path, old, option.spelling) for path, option, old in RENAMED}
+
+
+def test_an_option_that_may_be_repeated_says_so():
+    for _, option in OPTIONS:
+        assert ("May be repeated." in (option.help or "")) == option.multiple, option.opts
+
+
 def test_the_conventions_have_a_section_of_their_own_in_the_full_help():
     text = "\n".join(help_of(("eval",), "--help-all"))
     options, _, conventions = text.partition("\nConventions:\n")

@@ -15,7 +15,7 @@ import click
 
 from cranfield.base.notifications import tell_used
 from cranfield.cli import BAD_DATA, options
-from cranfield.cli.options import COLLECTION, option
+from cranfield.cli.options import option
 from cranfield.cli.output import show
 
 PLACE = 30
@@ -23,7 +23,7 @@ PLACE = 30
 
 @options.command(__doc__)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--qrels QRELS", "Judgments to check the runs against.", type=COLLECTION)
+@option("--qrels QRELS", "Judgments to check the runs against.")
 @option("--kind", "Kind of the files.  [default: detected]", metavar="run|qrels")
 @option("--field fields")
 @options.labels
@@ -32,23 +32,13 @@ PLACE = 30
 @option("--lenient", "Report malformed lines as warnings, so that the exit code is 0.")
 @options.output("table", "json")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    files: tuple[str, ...],
-    qrels: str | None,
-    kind: str | None,
-    fields: Any,
-    shape: str,
-    output: str | None,
-    **how: Any,
-) -> None:
+def command(ctx: click.Context, /, shape: str, output: str | None, **how: Any) -> None:
     from cranfield.commands.collections import check
 
     options.expect_use("is for judgments, and none are checked", "grades")
     options.expect_use("joins files by the text of a query, and no file names its topics so", "topics_file")
 
-    findings = check(files, qrels, kind, fields, **how)
+    findings = check(**how)
     if findings.counts["error"]:  # a file that could not be read used nothing
         tell_used(*options.UNUSED, "grades", "topics_file")
     show(findings, shape, output)

@@ -14,7 +14,7 @@ import click
 
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.options import option
-from cranfield.cli.output import about, draw_chart, limits, put, rendered, show
+from cranfield.cli.output import about, draw_chart, limits, put, rendered, show, show_answer
 
 PLACE = 20
 
@@ -53,12 +53,9 @@ def _check(ctx: click.Context, /, collection: str, **display: Any) -> None:
     \b
     $ cranfield collection check allotment
     """
-    from cranfield.cli.progress import progress
     from cranfield.collections.check.collection_checks import check_collection
 
-    with progress("documents") as tell:
-        findings = check_collection(collection, tell)
-    show(findings, **display)
+    findings = show_answer(check_collection, collection, counting="documents", **display)
     if findings.counts["error"]:
         ctx.exit(BAD_DATA)
 
@@ -97,12 +94,9 @@ def _diff(a: str, b: str, **display: Any) -> None:
     \b
     $ cranfield collection diff allotment allotment
     """
-    from cranfield.cli.progress import progress
     from cranfield.collections.describe import diff
 
-    with progress("documents") as tell:
-        differences = diff(a, b, tell)
-    show(differences, **display)
+    show_answer(diff, a, b, counting="documents", **display)
 
 
 @command.command("list")

@@ -20,11 +20,10 @@ from click.types import FloatParamType, IntParamType
 from cranfield.base.errors import CranfieldError
 from cranfield.base.notifications import say
 from cranfield.base.parameters import LARGEST, LONGEST, real, shortened, whole
+from cranfield.cli.option_values import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    Words = str | Callable[[], str]
+    from collections.abc import Iterable, Sequence
 
 FINITE = "a finite number in plain digits"
 OTHER_NAMES = {"size": "collection_size", "train": "train_qrels", "others": "other_qrels"}
@@ -40,7 +39,8 @@ class PlainOption(click.Option):
     """An option. A number must be finite and in plain digits, while Python also takes nan, 1_000 and other scripts' digits.
 
     `everyday` options are those that `--help` shows; `--help-all` shows every option. `was` are former spellings of the
-    option: they are read as before, and a note names the current one.
+    option: they are read as before, and a note names the current one. In a help text and a placeholder, `{users}` stands for
+    the names of all members of that kind (`option_values`).
     """
 
     def __init__(
@@ -53,8 +53,14 @@ class PlainOption(click.Option):
     ) -> None:
         self.everyday, self.was, self.section = everyday, tuple(was), section
         super().__init__(*declarations, **settings)
-        if self.metavar is None and isinstance(self.type, (IntParamType, FloatParamType)):
+        if settings.get("metavar") is None and isinstance(self.type, (IntParamType, FloatParamType)):
             self.metavar = "N"  # click itself writes INTEGER RANGE
+
+    # click sets both once; names of members are filled in when the help is shown
+    help = property(lambda self: self._help and filled(self._help), lambda self, text: setattr(self, "_help", text))
+    metavar = property(
+        lambda self: self._metavar and filled(self._metavar, "|"), lambda self, text: setattr(self, "_metavar", text)
+    )
 
     @property
     def spelling(self) -> str:
@@ -73,21 +79,6 @@ class PlainOption(click.Option):
                 kind = f"a whole number in plain digits, {LARGEST} at the most" if is_whole else FINITE
                 raise click.BadParameter(f"expected {kind}, found {shortened(value)!r}", ctx, self) from None
         return converted
-
-
-class LateOption(PlainOption):
-    """An option whose help or placeholder is written when it is shown, because it lists the members of a registry."""
-
-    def __init__(self, *declarations: Any, help: Words, metavar: Words, **settings: Any) -> None:
-        self._help, self._metavar = help, metavar
-        super().__init__(*declarations, **settings)
-
-    help = property(lambda self: _text(self._help), lambda self, text: None)
-    metavar = property(lambda self: _text(self._metavar), lambda self, text: None)
-
-
-def _text(words: Words) -> str:
-    return words if isinstance(words, str) else words()
 
 
 HELP_ALL = "cranfield.help_all"  # the key in a context: whether the help shows every option
@@ -160,27 +151,20 @@ class CranfieldCommand(HelpAll):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the everyday options, or all of them in their sections."""
-        full = ctx.meta.get(HELP_ALL, False)
+        everyday: list[tuple[str, str]] = []
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
-        shortened = False
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is None:
                 continue
-            if not full:
-                short = record[0], first_sentence(record[1])
-                everyday = getattr(parameter, "everyday", True)
-                shortened = shortened or not everyday or short != record
-                if not everyday:
-                    continue
-                record = short
-            title = getattr(parameter, "section", "Options") if full else "Options"
-            sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-        if shortened:
+            sections.setdefault(getattr(parameter, "section", "Options"), []).append(record)
+            if getattr(parameter, "everyday", True):
+                everyday.append((record[0], first_sentence(record[1])))
+        full = sections if ctx.meta.get(HELP_ALL, False) else {"Options": everyday}
+        for title, records in full.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+        if full is not sections and {"Options": everyday} != sections:
             formatter.write_paragraph()
             formatter.write_text("More options: --help-all")
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import click
 
-from cranfield.cli import option_values, options
+from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import FOR_PEOPLE, notes, show
+from cranfield.cli.output import FOR_PEOPLE, notes, show_answer
 
 PLACE = 120
 
@@ -24,28 +24,23 @@ question = options.together(
     options.runs_or_table("RUN RUN..."),
     option(
         "--baseline NAME",
-        "Baseline run: compare each other run with it, instead of all pairs. May be repeated.",
+        "Baseline run: compare each other run with it, instead of all pairs.",
         name="baselines",
         multiple=True,
         everyday=True,
     ),
     option(
         "--test tests",
-        lambda: (
-            "Significance test; cranfield tests lists them. The first test decides. The name all runs every test. "
-            f"Tests of pairs: {option_values.all_tests()}. May be repeated."
-        ),
+        "Significance test; cranfield tests lists them. The first test decides. The name all runs every test. "
+        "Tests of pairs: {all_tests}.",
         multiple=True,
         default=["randomisation"],
         metavar="NAME|all",
     ),
-    option(
-        "--correction",
-        lambda: f"Correction for the number of pairs and measures. It is one of {option_values.corrections()}.",
-    ),
+    option("--correction", "Correction for the number of pairs and measures. It is one of {corrections}."),
     option("--alpha", "Significance level: a difference is significant if p <= A."),
     option("--confidence level"),
-    rare("--interval", "Method for the interval of the mean difference.", default="t", metavar=option_values.intervals),
+    rare("--interval", "Method for the interval of the mean difference.", default="t", metavar="{intervals}"),
     option("--resamples", "Number of random draws of a test.  [default: 100000, or as many as the correction needs]"),
     option("--seed"),
     rare(
@@ -72,22 +67,8 @@ question = options.together(
     option("--weigh-by"),
     option("--topics-file"),
     option("--collection-size"),
-    option("--preferences"),
-    option("--groups"),
-    option("--aspect-qrels aspect"),
-    option("--costs"),
+    options.measure_data,
 )
-
-
-def _policies() -> str:
-    from cranfield.judging.policies import LOG_POLICIES
-    from cranfield.stats.consensus.method import METHODS
-
-    names = ", ".join([*LOG_POLICIES, *METHODS])
-    return (
-        f"Policy that aggregates the labels of a document, with --label-noise. It is one of {names}.  "
-        "[default: majority, or the policy of the version]"
-    )
 
 
 @options.command(__doc__)
@@ -97,7 +78,12 @@ def _policies() -> str:
     "Redraw the labels of a log of judgments, so that intervals and tests include the assessors' disagreement.",
     is_flag=True,
 )
-@rare("--policy", _policies, default=None)
+@rare(
+    "--policy",
+    "Policy that aggregates the labels of a document, with --label-noise. It is one of {noisy_policies}.  "
+    "[default: majority, or the policy of the version]",
+    default=None,
+)
 @rare("--label-draws N", "Number of times that labels are redrawn.  [default: 200]", type=int)
 @rare(
     "--bars/--no-bars",
@@ -111,15 +97,12 @@ def _policies() -> str:
 @options.rules
 @option("--threads")
 def command(**typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import compare
 
     inputs, display, how = options.split(typed)
     options.refuse_both(inputs, how["run_groups"], conventions=False)
     _refuse_without_noise(inputs.table, how)
-    with progress("comparing") as tell:
-        comparison = compare(inputs, progress=tell, **how)
-    show(comparison, **display)
+    comparison = show_answer(compare, inputs, counting="comparing", **how, **display)
     if display["shape"] not in FOR_PEOPLE:
         notes(comparison.scores.notes(shell=True))
 

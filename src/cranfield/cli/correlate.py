@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import COLLECTION, option, rare
-from cranfield.cli.output import show
+from cranfield.cli.options import option, rare
+from cranfield.cli.output import show_answer
 
 PLACE = 150
 KINDS = "rbo, rbo-min, rbo-max, rbo-res, rbo-cut, overlap, average-overlap, jaccard, ktu, ktu-by-name"
@@ -27,7 +27,7 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @option(
     "--coefficient NAMES kinds",
     f"Coefficient to compute. For result lists it is one of {KINDS}, each also as overlap@10. For lists and for rankings "
-    f"of runs it is one of {COEFFICIENTS}. May be repeated.  [default: rbo; with --qrels, tau and tau-ap]",
+    f"of runs it is one of {COEFFICIENTS}.  [default: rbo; with --qrels, tau and tau-ap]",
     multiple=True,
     was=["--kind"],
 )
@@ -51,21 +51,15 @@ COEFFICIENTS = "tau, tau-a, tau-b, tau-ap, tau-ap-a, tau-ap-b, spearman, weighte
 @option(
     "--qrels QRELS",
     "Judgments that score the runs. The command then compares how measures rank the runs.",
-    type=COLLECTION,
     was=["--systems"],
 )
 @option("-m --measures", "Measures to compare, two or more; needs --qrels.")
-@option(
-    "--other-qrels QRELS",
-    "Second judgments, whose ranking of the runs is compared with the first; needs --qrels.",
-    type=COLLECTION,
-)
+@option("--other-qrels QRELS", "Second judgments, whose ranking of the runs is compared with the first; needs --qrels.")
 @option("--per-topic")
 @option("--digits")
 @options.answer("table", "json", "csv", "tsv")
 @options.rules
 def command(**typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.evaluation import correlate
 
     inputs, display, how = options.split(typed)
@@ -75,6 +69,4 @@ def command(**typed: Any) -> None:
         options.refuse_idle("goes with --qrels", *options.OF_JUDGMENTS)
     elif not inputs.measures:
         raise click.UsageError('--qrels needs measures: -m "AP nDCG@10"')
-    with progress("pairs compared") as tell:
-        correlations = correlate(inputs, progress=tell, **how)
-    show(correlations, **display)
+    show_answer(correlate, inputs, counting="pairs compared", **how, **display)

@@ -13,7 +13,7 @@ from typing import Any
 
 from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import show
+from cranfield.cli.output import show_answer
 
 PLACE = 110
 
@@ -27,13 +27,12 @@ PLACE = 110
     metavar="pr|pr11|roc|recall|gain",
     was=["--kind"],
 )
-@option("--rel", "Lowest relevant grade.  [default: 1]", default=1, show_default=False)
+@option("--rel", "Lowest relevant grade.", default=1)
 @option("--depth N", "Number of ranks to read from each run.", default=1000)
 @rare(
     "--recall-levels level",
-    "Program whose rule pr11 follows to count recall levels.  [default: exact]",
+    "Program whose rule pr11 follows to count recall levels.",
     default="exact",
-    show_default=False,
     metavar="exact|trec_eval-9|trec_eval-10",
     was=["--level"],
 )
@@ -44,5 +43,4 @@ PLACE = 110
 def command(**typed: Any) -> None:
     from cranfield.commands.evaluation import curve
 
-    inputs, display, how = options.split(typed)
-    show(curve(inputs, **how), **display)
+    show_answer(curve, **options.with_inputs(typed))

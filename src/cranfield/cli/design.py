@@ -15,9 +15,9 @@ from typing import Any
 
 import click
 
-from cranfield.cli import option_values, options
+from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import show
+from cranfield.cli.output import show_answer
 
 PLACE = 170
 
@@ -28,7 +28,7 @@ PLACE = 170
 @option("--difference D", "Difference to find.  [default: the difference of the runs]", type=float)
 @option("--power P", "Probability of finding the difference.", default=0.8)
 @option("--alpha", "Significance level of all tests together.")
-@option("--correction", lambda: f"Correction that compare will apply. It is one of {option_values.corrections()}.")
+@option("--correction", "Correction that compare will apply. It is one of {corrections}.")
 @rare(
     "--comparisons N family",
     "Number of p-values to correct for.  [default: all pairs of systems times all measures]",
@@ -48,7 +48,7 @@ PLACE = 170
 )
 @option(
     "--test TESTS tests",
-    lambda: f"Tests to plan for. They are {option_values.power_tests()}. May be repeated.",
+    "Tests to plan for. They are {power_tests}.",
     multiple=True,
     default=["t", "sign", "randomisation"],
 )
@@ -61,7 +61,6 @@ PLACE = 170
 @options.answer("text", "json", "csv", "tsv")
 @options.rules
 def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import design
 
     inputs, display, how = options.split(typed)
@@ -72,6 +71,5 @@ def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
     else:
         options.refuse_reading(inputs, "--sd")
     side = "greater" if one_sided else "two-sided"
-    with progress("tests") as tell:
-        plans = design(inputs, tests=options.words(tests), alternative=side, progress=tell, **how)
-    show(plans, **display)
+    how |= {"tests": options.words(tests), "alternative": side}
+    show_answer(design, inputs, counting="tests", **how, **display)

@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import show
+from cranfield.cli.output import show_answer
 
 PLACE = 90
 
@@ -24,7 +24,7 @@ PLACE = 90
 @options.qrels_and_runs
 @option(
     "-m --measures",
-    "Measures to compute, such as nDCG@10, AP(rel=2)@100, RBP(p=0.8), or trec_eval's names. May be repeated.",
+    "Measures to compute, such as nDCG@10, AP(rel=2)@100, RBP(p=0.8), or trec_eval's names.",
     default=["nDCG@10 AP RR@10"],
 )
 @option("--rel")
@@ -34,18 +34,15 @@ PLACE = 90
     "Statistic over the topics, instead of the mean. A measure such as gmean(AP) sets it for itself.",
     metavar="mean|gmean|median|min|max|hmean",
 )
-@option("--collection-size")
 @option("--baseline")
-@option("--preferences")
-@option("--groups")
-@option("--aspect-qrels aspect")
-@option("--costs")
+@option("--collection-size")
+@options.measure_data
 @rare(
     "--bounds",
     "Print the lowest and highest possible score, over the orders of tied documents or over unjudged documents.",
     metavar="ties|unjudged",
 )
-@option("--seed", "Seed for the random numbers of --bounds.", show_default=False)
+@option("--seed", "Seed for the random numbers of --bounds.")
 @option("--by")
 @option("--weigh-by")
 @option("--topics-file")
@@ -57,7 +54,6 @@ PLACE = 90
 @option("--threads")
 def command(by: str | None, bounds: str | None, **typed: Any) -> None:
     options.without_algebra()
-    from cranfield.cli.progress import progress
     from cranfield.commands.evaluation import evaluate
 
     inputs, display, how = options.split(typed)
@@ -74,6 +70,4 @@ def command(by: str | None, bounds: str | None, **typed: Any) -> None:
     if not display["per_topic"]:
         needs = "goes with --by, --weigh-by, --per-topic, or files that name topics by the text of their query"
         options.expect_use(needs, "topics_file")
-    with progress("runs scored") as tell:
-        scores = evaluate(inputs, by=by, bounds=bounds, progress=tell, **how)
-    show(scores, **display)
+    show_answer(evaluate, inputs, by=by, bounds=bounds, counting="runs scored", **how, **display)

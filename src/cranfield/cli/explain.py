@@ -17,7 +17,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import show
+from cranfield.cli.output import show_answer
 
 PLACE = 100
 
@@ -32,12 +32,9 @@ PLACE = 100
 @option("--topics-file")
 @option("--rel")
 @option("--all-ranks full", "Show every rank. Otherwise ranks that matter little are folded.", is_flag=True)
-@option("--collection-size", type=int)
 @option("--baseline")
-@option("--preferences")
-@option("--groups")
-@option("--aspect-qrels aspect")
-@option("--costs")
+@option("--collection-size", type=int)
+@options.measure_data
 @options.output("text", "markdown", "json", "html")
 @options.rules
 def command(words: tuple[str, ...], measure: str | None, **typed: Any) -> None:
@@ -46,8 +43,7 @@ def command(words: tuple[str, ...], measure: str | None, **typed: Any) -> None:
 
     options.expect_use(options.COMPARES, "baseline")
     measure, qrels, runs = _arguments(words, measure)
-    inputs, display, how = options.split({**typed, "qrels": qrels}, measures=[measure], runs=runs)
-    show(explain(inputs, **how), **display)
+    show_answer(explain, **options.with_inputs({**typed, "qrels": qrels, "measures": [measure], "runs": runs}))
 
 
 def _arguments(words: tuple[str, ...], measure: str | None) -> tuple[str, str, list[str]]:

@@ -13,9 +13,8 @@ from typing import Any
 
 import click
 
-from cranfield.base.parameters import real
-from cranfield.cli import option_values, options
-from cranfield.cli.options import COLLECTION, COUNT, INPUT, option, rare
+from cranfield.cli import options
+from cranfield.cli.options import COUNT, option, rare
 from cranfield.cli.output import about, note, notes, show
 
 PLACE = 60
@@ -25,35 +24,19 @@ PLACE = 60
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @option(
     "--method METHOD",
-    lambda: (
-        f"Fusion method, such as RRF or CombSUM. It is one of {option_values.fusions()}; "
-        "parameters follow in brackets, as in RRF(k=10) and RBC(phi=0.9)."
-    ),
+    "Fusion method, such as RRF or CombSUM. It is one of {fusions}; "
+    "parameters follow in brackets, as in RRF(k=10) and RBC(phi=0.9).",
     default="RRF",
 )
-@option(
-    "--norm",
-    "Normalisation of the scores, for methods that read scores.  [default: min-max]",
-    metavar=option_values.norms,
-)
+@option("--norm", "Normalisation of the scores, for methods that read scores.  [default: min-max]", metavar="{norms}")
 @option(
     "--weights W,W,…",
-    lambda: (
-        f"Weights of the runs. {option_values.fusions('takes_weights')} take weights. "
-        f"Without them, {option_values.fusions('needs_weights')} tune their weights on --train-qrels."
-    ),
+    "Weights of the runs. {weighted_fusions} take weights. "
+    "Without them, {tuned_fusions} tune their weights on --train-qrels.",
 )
 @option("-k --depth K", "Number of documents to keep per topic.  [default: all]", type=COUNT)
-@option(
-    "--train-qrels QRELS",
-    lambda: f"Judgments to train on. {option_values.fusions('trained', 'needs_weights')} are trained.",
-    type=COLLECTION,
-)
-@rare(
-    "--train-topics FILE",
-    "Train on the topics in this file only. The first word of each line is a topic id.",
-    type=INPUT,
-)
+@option("--train-qrels QRELS", "Judgments to train on. {trained_fusions} are trained.")
+@rare("--train-topics FILE", "Train on the topics in this file only. The first word of each line is a topic id.")
 @rare("--folds N", "Cross-validate: train on N-1 of N parts of the topics and fuse the other part.", type=int)
 @option("--seed", "Seed that assigns topics to --folds.")
 @rare("--measure MEASURE", "Measure that tuned weights maximise.", default="AP")
@@ -65,7 +48,7 @@ PLACE = 60
 @option("--allow-unjudged")
 @option("-o --output")
 @option("--list listing", "List the methods and normalisations, and fuse nothing.", is_flag=True)
-@options.shape("table", "json", help="Output format of --list.", show_default=False, everyday=False)
+@options.shape("table", "json", help="Output format of --list.", everyday=False)
 def command(weights: str | None, output: str | None, listing: bool, shape: str, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.commands.listings import fusions
@@ -82,18 +65,13 @@ def command(weights: str | None, output: str | None, listing: bool, shape: str, 
             "is for learning: give --train-qrels",
             *("train_topics", "folds", "seed", "measure", "step", "rel", "allow_unjudged"),
         )
+    problem = "--weights expects numbers with commas between them, got"
+    shares = None if weights is None else options.numbers(weights, problem)
     with progress("weights tried") as tell:
-        fused = fuse(inputs, output=output or "-", weights=_numbers(weights), progress=tell, **how)
+        fused = fuse(inputs, output=output or "-", weights=shares, progress=tell, **how)
     for tuned in fused.tuned:
         note(str(tuned))
     if output not in (None, "-"):
         size = f"{len(fused.run)} rows, {len(fused.run.topics)} topics"
         about(str(output), f"{size}, {how['method']} of {len(inputs.runs)} runs")
     notes(fused.notes)
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    try:
-        return None if text is None else [real(part) for part in text.split(",")]
-    except ValueError:
-        raise click.UsageError(f"--weights expects numbers with commas between them, got {text!r}") from None

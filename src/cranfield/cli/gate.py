@@ -19,10 +19,10 @@ from click.core import ParameterSource
 
 from cranfield.base.notifications import tell_used
 from cranfield.base.parameters import masked
-from cranfield.cli import BAD_USAGE, in_words, option_values, options
+from cranfield.cli import BAD_USAGE, in_words, options
 from cranfield.cli.command_classes import in_options
 from cranfield.cli.crash import EXIT_CODE as CRASH
-from cranfield.cli.options import INPUT, OUTPUT, option, rare
+from cranfield.cli.options import NEW_FILE, option, rare
 from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, rendered
 
 if TYPE_CHECKING:
@@ -35,12 +35,10 @@ PLACE = 180
 @click.argument("qrels")
 @click.argument("baseline")
 @click.argument("candidate")
-@option(
-    "-m --measures", "Measures to guard; the gate fails if one of them fails. May be repeated.", default=["nDCG@10"]
-)
+@option("-m --measures", "Measures to guard; the gate fails if one of them fails.", default=["nDCG@10"])
 @option(
     "--max-drop N|MEASURE=N",
-    "Largest drop of the mean that is allowed, for all measures or for one. May be repeated.  [default: 0.01]",
+    "Largest drop of the mean that is allowed, for all measures or for one.  [default: 0.01]",
     multiple=True,
 )
 @option(
@@ -48,15 +46,14 @@ PLACE = 180
     "Condition that fails the gate. With max-drop, the candidate is worse by more than --max-drop; with drop, it is worse at "
     "all. With non-inferior, it is not shown to be within --max-drop.",
     default="max-drop",
-    metavar=option_values.gate_questions,
+    metavar="{gate_questions}",
 )
 @option("--alpha", "Significance level: how often the gate may fail a run that is no worse.")
-@option("--test", "One-sided test of the mean difference that decides.", default="t", metavar=option_values.gate_tests)
+@option("--test", "One-sided test of the mean difference that decides.", default="t", metavar="{gate_tests}")
 @rare(
     "--corpus-ids FILE documents",
     "File with the ids of all documents now in the corpus, one per line. The report then separates documents that left the "
     "corpus from documents that rank lower.",
-    type=INPUT,
     was=["--documents"],
 )
 @rare(
@@ -75,16 +72,10 @@ PLACE = 180
 @option(
     "--junit FILE",
     "Write JUnit XML as well. It has a test case per measure, or the error that stopped the gate.",
-    type=OUTPUT,
-    callback=options.writable,
+    type=NEW_FILE,
 )
-@option(
-    "--markdown FILE",
-    "Write Markdown as well, for a comment on a pull request.",
-    type=OUTPUT,
-    callback=options.writable,
-)
-@option("--json FILE", "Write JSON as well.", type=OUTPUT, callback=options.writable)
+@option("--markdown FILE", "Write Markdown as well, for a comment on a pull request.", type=NEW_FILE)
+@option("--json FILE", "Write JSON as well.", type=NEW_FILE)
 @options.answer("text", "json", "csv", "tsv", "markdown", "junit")
 @options.rules
 @click.pass_context

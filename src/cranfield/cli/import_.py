@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from cranfield.base.text_layout import legible
-from cranfield.cli import option_values, options
-from cranfield.cli.options import INPUT, option, rare
+from cranfield.cli import options
+from cranfield.cli.options import INPUT, NEW_FOLDER, option, rare
 from cranfield.cli.output import notes, put
 
 PLACE = 10
@@ -27,14 +27,14 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
     from os.path import lexists
 
     if not lexists(value):
-        options.writable_folder(ctx, parameter, value)
+        NEW_FOLDER.convert(value, parameter, ctx)
     return value
 
 
 @options.command(__doc__)
 @click.argument("source", metavar="SOURCE")
 @click.argument("dest", metavar="DEST", callback=_new_folder)
-@option("--from layout", "Layout of SOURCE.  [default: detected]", metavar=option_values.layouts)
+@option("--from layout", "Layout of SOURCE.  [default: detected]", metavar="{import_layouts}")
 @option(
     "--grades",
     "Conversion of the relevance codes. The choice cranfield-corrected reverses them (5 - code; source papers get 5). The "
@@ -50,24 +50,18 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
     metavar="given|ordinal",
 )
 @option("--rel GRADE", "Lowest relevant grade.", name="relevant_from", default=1, was=["--relevant-from"])
-@option(
-    "--documents-file FILE documents",
-    "File to read the documents from. May be repeated.",
-    multiple=True,
-    type=INPUT,
-    was=["--documents"],
-)
+@option("--documents-file FILE documents", "File to read the documents from.", multiple=True, was=["--documents"])
 @option(
     "--topics-file",
-    "File to read the topics from. May be repeated.",
+    "File to read the topics from.",
     name="topics",
     multiple=True,
     type=INPUT,
     everyday=True,
     was=["--topics"],
 )
-@option("--qrels FILE", "File to read the judgments from. May be repeated.", multiple=True, type=INPUT)
-@rare("--subtopics FILE", "File to read judgments by subtopic from, for measures of diversity.", type=INPUT)
+@option("--qrels FILE", "File to read the judgments from.", multiple=True)
+@rare("--subtopics FILE", "File to read judgments by subtopic from, for measures of diversity.")
 @option("--split NAME", "Split of BEIR or MS MARCO: test, dev, train or dev.small.")
 @rare(
     "--strict",
@@ -83,7 +77,7 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 @rare(
     "--field OURS=THEIRS",
     "Name of a column or key, such as text=body. OURS is id, title or text of documents; topic, query, description or "
-    "narrative of topics; document or grade of judgments. May be repeated.",
+    "narrative of topics; document or grade of judgments.",
     name="fields",
     multiple=True,
 )
@@ -97,7 +91,7 @@ def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: 
     from cranfield.cli.progress import progress
     from cranfield.commands.collections import import_collection
 
-    how["fields"] = dict(options.pairs(fields, "text=body"))
+    how["fields"] = {ours: theirs[-1] for ours, theirs in options.column_names(fields, "text=body").items()}
     how["meta"] = {key: how.pop(key) for key in ("name", "title", "licence", "provenance")}
     how["files"] = {key: how.pop(key) for key in ("documents", "topics", "qrels")}
     options.expect_use("chooses one of the splits of BEIR or MS MARCO, and none is read", "split")

@@ -10,14 +10,17 @@ $ cranfield judge add work.db qrels.txt
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cranfield.base.parameters import masked, real
 from cranfield.cli import option_values, options
-from cranfield.cli.options import COUNT, INPUT, OUTPUT, InputPath, RegistryName, option, rare, scale_option
-from cranfield.cli.output import note, show
+from cranfield.cli.options import COUNT, INPUT, NEW_FILE, InputPath, RegistryName, option, rare, scale_option
+from cranfield.cli.output import note, show, show_answer
+
+if TYPE_CHECKING:
+    from cranfield.base.results import Answer
 
 PLACE = 75
 
@@ -26,10 +29,10 @@ command = options.group(__doc__)
 log_argument = click.argument("log")
 
 
-def share(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float:
+def share(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
     """Read `20%` or `0.2` as a share."""
     if value is None:
-        return 0.0
+        return None
     try:
         number = real(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
     except ValueError:
@@ -52,7 +55,7 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--assessor NAME", "Name of the assessor, if the file does not state it.  [default: the name of a qrels file]")
 @option("--aspect", "Aspect that was judged.  [default: relevance]", default=None, everyday=True)
-@option("--source", "Source of the labels.", type=RegistryName(option_values.sources), default="import")
+@option("--source", "Source of the labels.", type=RegistryName("label_sources"), default="import")
 @option("--time TIME", "Time of the labels, if the file does not state it.")
 @scale_option
 @option("--collection", "Collection of the labels. Labels of other topics and documents are refused.")
@@ -60,7 +63,7 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
 @rare(
     "--field OURS=THEIRS",
     "Name of a column in CSV, such as document=question. OURS is topic, document, grade, assessor, time, seconds, note, "
-    "aspect or another. May be repeated.",
+    "aspect or another.",
     name="typed_fields",
     multiple=True,
 )
@@ -82,9 +85,7 @@ def _add(log: str, files: tuple[str, ...], typed_fields: tuple[str, ...], **how:
     """
     from cranfield.commands.judging import add
 
-    fields: dict[str, list[str]] = {}
-    for ours, theirs in options.pairs(typed_fields, "document=question"):
-        fields.setdefault(ours, []).append(theirs)
+    fields = options.column_names(typed_fields, "document=question")
     added = add(log, files, fields=fields or None, **how)
     again = f"; {added.repeated:,} were there already" if added.repeated else ""
     note(f"{added.new:,} labels added to {masked(log)}{again}")
@@ -95,15 +96,15 @@ def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     if value is None:
         return None
     typed = tuple(name.strip() for name in value.split(",") if name.strip())
-    unknown = set(typed) - set(option_values.sources())
-    if unknown or not typed:
-        raise click.BadParameter(f"expected {', '.join(option_values.sources())}, found {value!r}", ctx, parameter)
+    known = option_values.names("label_sources")
+    if not typed or not {*typed} <= {*known}:
+        raise click.BadParameter(f"expected {', '.join(known)}, found {value!r}", ctx, parameter)
     return typed
 
 
 @command.command("export")
 @log_argument
-@option("--to format", "Format to write.", type=RegistryName(option_values.exports), default="jsonl")
+@option("--to format", "Format to write.", type=RegistryName("label_formats", "qrels"), default="jsonl")
 @option(
     "--all-events", "Write every event, including labels that were replaced or withdrawn.", is_flag=True, was=["--all"]
 )
@@ -136,7 +137,7 @@ def _export(log: str, output: str | None, **how: Any) -> None:
 @option("--topic ID", "Topic whose labels to withdraw.")
 @option("--document ID", "Document whose labels to withdraw.")
 @option("--round NAME", "Round whose labels to withdraw.")
-@option("--id ID ids", "Event to withdraw. May be repeated.", multiple=True)
+@option("--id ID ids", "Event to withdraw.", multiple=True)
 @option(
     "--withdrawn-by NAME by",
     "Name of the person who withdraws.  [default: the assessor of each label]",
@@ -161,26 +162,24 @@ def _withdraw(log: str, **what: Any) -> None:
 @command.command("round")
 @log_argument
 @option("--name NAME", "Name of the round.", default="1")
-@option("--pool FILE", "Pool of documents to judge, in order of priority.", type=INPUT)
+@option("--pool FILE", "Pool of documents to judge, in order of priority.")
 @option("--assessors NAME,NAME…", "Assessors of the round.  [default: everybody]")
 @option("--overlap", "Number of people who judge each document.", type=click.IntRange(1, 1000), default=1)
 @option(
     "--double-share double",
     "Share of documents that get one more label.",
     metavar="20%",
+    default="0%",
     callback=share,
     was=["--double"],
 )
-@option(
-    "--gold FILE",
-    "Qrels with known grades. Every assessor judges these documents in addition to the others.",
-    type=INPUT,
-)
-@rare("--gold-share", "Share of questions that are gold.", metavar="5%", callback=share)
+@option("--gold FILE", "Qrels with known grades. Every assessor judges these documents in addition to the others.")
+@rare("--gold-share", "Share of questions that are gold.", metavar="5%", default="0%", callback=share)
 @rare(
     "--repeat-share",
     "Share of questions that an assessor gets a second time.",
     metavar="5%",
+    default="0%",
     callback=share,
     was=["--repeat"],
 )
@@ -192,7 +191,7 @@ def _withdraw(log: str, **what: Any) -> None:
     "Adaptive strategy that chooses from --run as labels come; cranfield pool strategies lists them.",
     default="",
 )
-@option("--run RUN runs", "Run that the strategy chooses from. May be repeated.", multiple=True, type=INPUT)
+@option("--run RUN runs", "Run that the strategy chooses from.", multiple=True, type=INPUT)
 @rare("--depth", "Number of documents to take from each run.", type=COUNT, default=100)
 @rare("--rel", "Lowest relevant grade, for the strategy.", default=1.0)
 @option("--lease TIME", "Time for which a document is reserved for an assessor.", default="30m", callback=duration)
@@ -200,11 +199,12 @@ def _withdraw(log: str, **what: Any) -> None:
     "--pass passing",
     "Share of gold that an assessor must get right, which makes this a qualifying round.",
     metavar="80%",
+    callback=share,
 )
 @rare("--after NAME", "Qualifying round that assessors must pass first.", default="")
-@option("--guidelines FILE guideline", "Guidelines for the assessors. The round records their hash.", type=INPUT)
+@option("--guidelines FILE guideline", "Guidelines for the assessors. The round records their hash.")
 @scale_option
-def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> None:
+def _round(log: str, assessors: str | None, **how: Any) -> None:
     """Begin a round of judging.
 
     A round states who judges which documents, and how many people judge each.
@@ -224,9 +224,6 @@ def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> 
             "goes with --sample, --sample-topics, --double-share, --gold-share, --repeat-share or --strategy", "seed"
         )
     people = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
-    if passing is not None:
-        parameter = next(each for each in _round.params if each.name == "passing")
-        how["passing"] = share(click.get_current_context(), parameter, passing)
     show(begin_round(log, assessors=people, **how), "table")
 
 
@@ -234,7 +231,7 @@ def _round(log: str, assessors: str | None, passing: str | None, **how: Any) -> 
 @log_argument
 @option("--assessor NAME", "Name of the assessor.", required=True)
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
-@option("--count n", "Number of documents.", type=click.IntRange(1, 1000), default=1)
+@option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
 @options.shape("text", "json")
 def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
     """Lease the next documents to an assessor.
@@ -249,16 +246,14 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
     from cranfield.judging.round_plan import NoLease
 
     answer = next_item(log, assessor, round, n)
+    leases, reason = ([], answer._asdict()) if isinstance(answer, NoLease) else (answer, {})
     if isinstance(answer, NoLease):
         when = f"; ask again at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""
         note(f"{answer.why}{when}")
-        if shape == "json":
-            put(json.dumps({"items": [], **answer._asdict()}))
-        return
     if shape == "json":
-        put(json.dumps({"items": [each._asdict() for each in answer]}))
+        put(json.dumps({"items": [each._asdict() for each in leases], **reason}))
         return
-    for each in answer:
+    for each in leases:
         put(f"{each.topic}\t{each.document}")
         note(f"yours until {each.until[:19].replace('T', ' ')} UTC")
 
@@ -267,7 +262,7 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
 @log_argument
 @option("--round NAME", "Name of the round.  [default: all rounds]", default="")
 @options.output("table", "json")
-def _status(log: str, round: str, shape: str, output: str | None) -> None:
+def _status(log: str, round: str, **display: Any) -> None:
     """Show the progress of rounds and assessors.
 
     \b
@@ -275,13 +270,13 @@ def _status(log: str, round: str, shape: str, output: str | None) -> None:
     """
     from cranfield.commands.judging import rounds_status
 
-    show(rounds_status(log, round), shape, output)
+    show(rounds_status(log, round), **display)
 
 
 @command.command("set")
 @log_argument
 @click.argument("round")
-@click.argument("state", type=RegistryName(option_values.round_states))
+@click.argument("state", type=RegistryName("round_states"))
 def _set(log: str, round: str, state: str) -> None:
     """Pause, reopen or close a round.
 
@@ -301,7 +296,7 @@ def _set(log: str, round: str, state: str) -> None:
 @click.argument("topic")
 @click.argument("document")
 @options.output("table", "json")
-def _blame(log: str, topic: str, document: str, shape: str, output: str | None) -> None:
+def _blame(log: str, topic: str, document: str, **display: Any) -> None:
     """Show every event about a document, and which ones count.
 
     \b
@@ -309,20 +304,15 @@ def _blame(log: str, topic: str, document: str, shape: str, output: str | None) 
     """
     from cranfield.commands.judging import blame
 
-    show(blame(log, topic, document), shape, output)
-
-
-def _policies() -> str:
-    from cranfield.judging.policies import policies
-
-    return (
-        "Policy that aggregates the labels of a document. "
-        f"It is one of {', '.join(policies())}; parameters follow in brackets: 'bradley-terry(prior=1)'."
-    )
+    show(blame(log, topic, document), **display)
 
 
 deciding = options.together(
-    option("--policy", _policies),
+    option(
+        "--policy",
+        "Policy that aggregates the labels of a document. "
+        "It is one of {policies}; parameters follow in brackets: 'bradley-terry(prior=1)'.",
+    ),
     option("--aspect"),
     option(
         "--sources LIST",
@@ -333,7 +323,7 @@ deciding = options.together(
     option(
         "--grade-ties ties",
         "Grade to use if grades tie.",
-        type=RegistryName(option_values.tie_rules),
+        type=RegistryName("grade_ties"),
         default="lower",
         was=["--ties"],
     ),
@@ -353,7 +343,7 @@ def _refuse_of_methods(policy: str) -> None:
 @command.command("aggregate")
 @log_argument
 @deciding
-@option("--gold FILE", "Qrels with known grades, in addition to the gold of rounds.", type=INPUT)
+@option("--gold FILE", "Qrels with known grades, in addition to the gold of rounds.")
 @option("--at TIME", "Use the log as it was at this time.  [default: now]")
 @option("--to FORMAT qrels_format", "Format of the qrels.  [default: by the ending of -o]")
 @option("-o --output", "Write qrels to this file.")
@@ -406,7 +396,7 @@ def _freeze(log: str, name: str, **how: Any) -> None:
 @command.command("versions")
 @log_argument
 @options.output("table", "json")
-def _versions(log: str, shape: str, output: str | None) -> None:
+def _versions(log: str, **display: Any) -> None:
     """List the frozen versions.
 
     \b
@@ -414,14 +404,14 @@ def _versions(log: str, shape: str, output: str | None) -> None:
     """
     from cranfield.commands.judging import versions
 
-    show(versions(log), shape, output)
+    show(versions(log), **display)
 
 
 @command.command("verify")
 @log_argument
 @options.output("table", "json")
 @click.pass_context
-def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> None:
+def _verify(ctx: click.Context, /, log: str, **display: Any) -> None:
     """Check a log for damage, and recompute every frozen version.
 
     The exit code is 3 if anything differs. SQLite checks a SQLite file itself. Rounds and their documents, versions,
@@ -432,9 +422,7 @@ def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> Non
     """
     from cranfield.commands.judging import verify
 
-    verification = verify(log)
-    show(verification, shape, output)
-    if verification.wrong:
+    if show_answer(verify, log, **display).wrong:
         ctx.exit(3)
 
 
@@ -442,11 +430,11 @@ def _verify(ctx: click.Context, log: str, shape: str, output: str | None) -> Non
 @log_argument
 @click.argument("a")
 @click.argument("b", required=False)
-@option("--run RUN runs", "Run to score by both versions. May be repeated.", multiple=True, type=INPUT)
-@option("-m --measures", "Measures to compute. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option("--run RUN runs", "Run to score by both versions.", multiple=True, type=INPUT)
+@option("-m --measures", "Measures to compute.  [default: nDCG@10 AP RR@10]")
 @option("--policy", "Policy for the current labels, if B is left out; judge aggregate lists them.")
 @options.output("table", "json", "csv", "tsv")
-def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+def _diff(log: str, a: str, b: str | None, **how: Any) -> None:
     """Compare two versions, or a version and the current labels.
 
     With runs, the answer also says which scores and verdicts change.
@@ -460,29 +448,28 @@ def _diff(log: str, a: str, b: str | None, shape: str, output: str | None, sprea
         options.refuse_idle("does not go with B", "policy")
     if not how["runs"]:
         options.refuse_idle("goes with --run", "measures")
-    show(diff(log, a, b, **how), shape, output, spreadsheet=spreadsheet)
+    show_answer(diff, log, a, b, **how)
 
 
 @command.command("agree")
 @click.argument("sources", nargs=-1, required=True, metavar="LOG|QRELS QRELS...")
 @option(
     "--coefficient NAMES coefficients",
-    "Coefficient to compute, such as 'cohen(weights=linear)'; docs/agreement.md lists them. May be repeated.  [default: all]",
+    "Coefficient to compute, such as 'cohen(weights=linear)'; docs/agreement.md lists them.  [default: all]",
     multiple=True,
 )
 @option(
     "--view",
     "Breakdown to show: by topic, by pair of people, by person, or of people with themselves.",
-    type=RegistryName(option_values.agreement_views),
+    type=RegistryName("agreement_views"),
     was=["--by"],
 )
-@option("--run RUN runs", "Run to rank by the labels of each person. May be repeated.", multiple=True, type=INPUT)
-@option("-m --measures", "Measures that rank the runs. May be repeated.  [default: nDCG@10]")
+@option("--run RUN runs", "Run to rank by the labels of each person.", multiple=True, type=INPUT)
+@option("-m --measures", "Measures that rank the runs.  [default: nDCG@10]")
 @option(
     "--disagreements FILE",
     "Write a pool of the documents that people disagree about, for a third person.",
-    type=OUTPUT,
-    callback=options.writable,
+    type=NEW_FILE,
 )
 @option("--aspect")
 @option("--sources LIST whose", "Sources whose labels count.", default="human,import", callback=_sources)
@@ -506,22 +493,11 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
     """
     from cranfield.commands.judging import agree
     from cranfield.formats.streams import all_or_none
-    from cranfield.judging.event import RELEVANCE
 
     if not typed["runs"]:
         options.refuse_idle("goes with --run", "measures")
-    inputs, printed, how = options.split(typed)
     with all_or_none():
-        agreement = agree(
-            sources,
-            runs=inputs.runs,
-            measures=inputs.measures,
-            disagreements=disagreements,
-            view=view or "",
-            aspect=inputs.aspect or RELEVANCE,
-            **how,
-        )
-        show(agreement, **printed)
+        show_answer(agree, sources, disagreements=disagreements, view=view or "", **typed)
     if disagreements is not None:
         note(f"documents that people disagree about are in {disagreements}")
 
@@ -529,10 +505,7 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 @command.command("estimate")
 @log_argument
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@option(
-    "-m --measures",
-    "Measures to estimate. May be repeated.  [default: nDCG@10 AP RR@10; P@10 DCG@10 if documents were sampled]",
-)
+@option("-m --measures", "Measures to estimate.  [default: nDCG@10 AP RR@10; P@10 DCG@10 if documents were sampled]")
 @option("--round NAME", "Round that drew the sample.  [default: the only one]", default="")
 @option("--model NAME", "Model whose labels are used.  [default: the only one]", default="")
 @option("--policy", "Policy for the labels of people; judge aggregate lists them.")
@@ -551,14 +524,13 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     """
     from cranfield.commands.llm_calibration import estimate
 
-    display = {name: typed.pop(name) for name in options.DISPLAY if name in typed}
-    show(estimate(log, runs, measures, **typed), **display)
+    show_answer(estimate, log, runs, measures, **typed)
 
 
 @command.command("calibrate")
 @log_argument
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
-@option("-m --measures", "Measures that rank the runs. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option("-m --measures", "Measures that rank the runs.  [default: nDCG@10 AP RR@10]")
 @option("--model NAME", "Model whose labels are used.  [default: the only one]", default="")
 @option("--policy", "Policy for the labels of people; judge aggregate lists them.")
 @option("--aspect")
@@ -566,11 +538,10 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
 @rare(
     "--collection", "Collection with the texts of documents, to measure bias by length.  [default: lengths in the log]"
 )
-@rare("--own RUN", "Run that uses the judge's own model. May be repeated.", multiple=True)
+@rare("--own RUN", "Run that uses the judge's own model.", multiple=True)
 @rare(
     "--chosen-on FILE",
     "File of examples that served to choose the prompt, which are left out. Each line is a topic, or a topic and a document.",
-    type=INPUT,
 )
 @option("--choose", "Choose the best prompt on half of the topics, and calibrate on the other half.", is_flag=True)
 @rare("--public DATE", "Date when the judgments became public.")
@@ -594,10 +565,7 @@ def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures:
 
     if not runs:
         options.refuse_idle("goes with runs", "measures")
-    display = {name: typed.pop(name) for name in options.DISPLAY if name in typed}
-    answer = calibrate(log, runs, measures, **typed)
-    show(answer, **display)
-    if answer.only_answer is not None:
+    if show_answer(calibrate, log, runs, measures, **typed).only_answer is not None:
         note("one answer only: ask with another prompt or model, or go by the labels of people alone")
         ctx.exit(3)
 
@@ -620,20 +588,15 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 
 @command.command("ask")
 @log_argument
-@option("--pool FILE", "Pool of documents to label, in order of priority.", required=True, type=INPUT)
+@option("--pool FILE", "Pool of documents to label, in order of priority.", required=True)
 @option("--collection", "Collection with the texts of topics and documents.", required=True)
 @option("--endpoint URL", "OpenAI-compatible server, such as http://localhost:8080/v1.", required=True)
 @option("--model NAME", "Name of the model on the server.", required=True)
-@option(
-    "--prompt FILE",
-    lambda: f"Prompt: a file, or one of {', '.join(option_values.prompts())}.",
-    required=True,
-    type=InputPath(option_values.prompts),
-)
+@option("--prompt FILE", "Prompt: a file, or one of {prompts}.", required=True, type=InputPath("prompts"))
 @option("--key-env NAME", "Environment variable that holds the API key.  [default: no key]")
 @option(
     "--max-cost MOST budget",
-    "Cost limit for the model in this log. It is money (2.50, which needs prices) or tokens (200000tokens).",
+    "Cost limit for the model in this log. It is money (2.50, which needs prices) or tokens (200000tokens).  [default: no limit]",
     callback=_budget,
     was=["--budget"],
 )
@@ -693,7 +656,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @option("--dry-run", "Print what would be asked and what it may cost, and ask nothing.", is_flag=True)
 @options.output("table", "json", "csv", "tsv")
 @click.pass_context
-def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+def _ask(ctx: click.Context, /, log: str, **how: Any) -> None:
     """Have an LLM judge label the documents of a pool.
 
     The same command continues where it stopped; the exit code is 1 if some documents have no label. Qrels contain the labels
@@ -703,12 +666,9 @@ def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spread
     \b
     $ cranfield judge ask my.db --pool two.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
     """
-    from cranfield.cli.progress import progress
     from cranfield.commands.llm_labels import ask
 
-    with progress("questions") as tell:
-        answer = ask(log, progress=tell, **how)
-    show(answer, shape, output, spreadsheet=spreadsheet)
+    answer = show_answer(ask, log, counting="questions", **how)
     if not answer.complete and answer.foreseen is None:
         ctx.exit(1)
 
@@ -721,7 +681,7 @@ def _ask(ctx: click.Context, /, log: str, shape: str, output: str | None, spread
 @option("--count n", "Number of failures to show.", type=click.IntRange(1, 1_000_000), default=50)
 @option("--skip", "Number of failures to skip first.", type=click.IntRange(min=0), default=0)
 @options.output("table", "json", "csv", "tsv")
-def _models(log: str, shape: str, output: str | None, spreadsheet: bool, **how: Any) -> None:
+def _models(log: str, model: str, failures: bool, reason: str, n: int, skip: int, shape: str, **display: Any) -> None:
     """Show the usage, cost and failures of LLM judges.
 
     \b
@@ -729,8 +689,9 @@ def _models(log: str, shape: str, output: str | None, spreadsheet: bool, **how: 
     """
     from cranfield.commands.llm_calibration import model_failures, model_runs
 
-    failures, model = how.pop("failures") or bool(how["reason"]), how.pop("model")
-    if not failures:
+    if failures or reason:
+        answer: Answer = model_failures(log, model, reason=reason, skip=skip, n=n, whole=shape != "table")
+    else:
         options.refuse_idle("goes with --failures", "n", "skip")
-    answer = model_failures(log, model, whole=shape != "table", **how) if failures else model_runs(log, model)
-    show(answer, shape, output, spreadsheet=spreadsheet)
+        answer = model_runs(log, model)
+    show(answer, shape, **display)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cranfield.cli import option_values, options
+from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import show
+from cranfield.cli.output import show_answer
 
 PLACE = 130
 
@@ -24,22 +24,11 @@ PLACE = 130
 @options.runs_or_table()
 @option("--sort MEASURE", "Measure that ranks the runs.  [default: the first of --measures]")
 @option("--judged", name="k")
-@option(
-    "--test NAME",
-    lambda: f"Test that forms the tiers. It is {option_values.separating_tests()}.",
-    default="randomisation",
-)
-@option(
-    "--correction",
-    lambda: f"Correction of paired tests for the number of pairs of runs. It is one of {option_values.corrections()}.",
-)
+@option("--test NAME", "Test that forms the tiers. It is {separating_tests}.", default="randomisation")
+@option("--correction", "Correction of paired tests for the number of pairs of runs. It is one of {corrections}.")
 @option("--alpha", "Significance level of the tiers.")
 @option("--confidence level", "Confidence level of the rank intervals.")
-@rare(
-    "--rank-intervals KIND",
-    lambda: f"Kind of rank intervals. It is one of {option_values.rank_intervals()}.",
-    default="simultaneous",
-)
+@rare("--rank-intervals KIND", "Kind of rank intervals. It is one of {rank_intervals}.", default="simultaneous")
 @option("--resamples", "Number of resamples of the topics, and of shuffles for randomised-tukey.", default=10_000)
 @option("--seed")
 @option("--rel")
@@ -50,11 +39,8 @@ PLACE = 130
 @options.answer("text", "json", "csv", "tsv", "markdown")
 @options.rules
 def command(digits: int, **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import leaderboard
 
-    inputs, display, how = options.split(typed)
-    options.refuse_both(inputs)
-    with progress("leaderboard") as tell:
-        board = leaderboard(inputs, progress=tell, **how)
-    show(board, digits=digits if display["shape"] == "text" else None, **display)
+    how = options.with_inputs(typed)
+    options.refuse_both(how["inputs"])
+    show_answer(leaderboard, digits=digits if how["shape"] == "text" else None, counting="leaderboard", **how)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cranfield.base.errors import DataError
-from cranfield.cli import option_values, options
-from cranfield.cli.options import COUNT, INPUT, OUTPUT, RegistryName, option, rare
-from cranfield.cli.output import note, show
+from cranfield.cli import options
+from cranfield.cli.options import COUNT, NEW_FILE, NEW_FOLDER, OUTPUT, RegistryName, option, rare
+from cranfield.cli.output import note, show, show_answer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.base.results import Answer
 
 PLACE = 195
@@ -26,16 +28,14 @@ PLACE = 195
 
 command = options.group(__doc__)
 
-key_option = option(
-    "--pseudonym-key FILE key",
-    "File with the key that turns ids of units into pseudonyms (a keyed hash).",
-    type=INPUT,
-    was=["--key"],
-)
+KEY = "File with the key that turns ids of units into pseudonyms (a keyed hash)."
+key_option = option("--pseudonym-key FILE key", KEY, was=["--key"])
 
 
-def _show_after(log: str, answer: Answer, **display: Any) -> None:
-    """Show what a command did to a log; if the answer cannot be written, say that the work is done."""
+def _change(log: str, function: Callable[..., Answer], *arguments: Any, **typed: Any) -> None:
+    """Change a log and show what was done to it; if the answer cannot be written, say that the work is done."""
+    display = {name: typed.pop(name) for name in options.DISPLAY if name in typed}
+    answer = function(log, *arguments, **typed)
     try:
         show(answer, **display)
     except DataError as error:
@@ -45,13 +45,11 @@ def _show_after(log: str, answer: Answer, **display: Any) -> None:
 @command.command("interleave")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @option("--topic TOPIC", "Topic whose lists to interleave.", required=True)
-@option("-k --depth K", "Number of documents in the list.", type=COUNT, default=10)
+@option("-k --depth K k", "Number of documents in the list.", type=COUNT, default=10)
 @option(
     "--interleaving METHOD method",
-    lambda: (
-        f"Method of interleaving. It is one of {option_values.interleavings()}; "
-        "parameters follow in brackets, as in 'probabilistic(tau=1)'."
-    ),
+    "Method of interleaving. It is one of {interleavings}; "
+    "parameters follow in brackets, as in 'probabilistic(tau=1)'.",
     default="team-draft",
     was=["--method"],
 )
@@ -59,7 +57,7 @@ def _show_after(log: str, answer: Answer, **display: Any) -> None:
 @option("--run-format")
 @option("--field fields")
 @options.answer("table", "json", "csv", "tsv")
-def _interleave(depth: int, **typed: Any) -> None:
+def _interleave(**typed: Any) -> None:
     """Interleave the lists of runs for one topic.
 
     The table shows the credit for a click on each document.
@@ -69,8 +67,7 @@ def _interleave(depth: int, **typed: Any) -> None:
     """
     from cranfield.commands.experiments import interleave
 
-    inputs, display, how = options.split(typed)
-    show(interleave(inputs, k=depth, **how), **display)
+    show_answer(interleave, **options.with_inputs(typed))
 
 
 @command.command("methods")
@@ -103,14 +100,14 @@ def _assign(plans: str, units: tuple[str, ...], **display: Any) -> None:
 
 
 @command.command("ingest")
-@click.argument("log", callback=options.writable_folder)
+@click.argument("log", type=NEW_FOLDER)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@option("--from format", "Format of the files.  [default: detected]", type=RegistryName(option_values.event_formats))
+@option("--from format", "Format of the files.  [default: detected]", type=RegistryName("event_formats"))
 @option("--time TIME", "Time of the events, for files that do not state it.")
 @option("--lenient")
 @key_option
 @options.answer("table", "json", "csv", "tsv")
-def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> None:
+def _ingest(log: str, files: tuple[str, ...], **typed: Any) -> None:
     """Add the events of files to a log.
 
     Either every row is added or none. Adding the same file again changes nothing.
@@ -120,8 +117,7 @@ def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> No
     """
     from cranfield.commands.experiments import ingest
 
-    _, display, how = options.split(typed)
-    _show_after(log, ingest(log, files, lenient=lenient, **how), **display)
+    _change(log, ingest, files, **typed)
 
 
 @command.command("export")
@@ -129,7 +125,7 @@ def _ingest(log: str, files: tuple[str, ...], lenient: bool, **typed: Any) -> No
 @option(
     "--to format",
     "Format to write.  [default: by the ending of -o, else jsonl]",
-    type=RegistryName(option_values.written_event_formats),
+    type=RegistryName("written_event_formats"),
 )
 @option("-o --output")
 def _export(log: str, output: str | None, format: str | None) -> None:
@@ -159,8 +155,7 @@ def _erase(log: str, units: tuple[str, ...], **typed: Any) -> None:
     """
     from cranfield.commands.experiments import erase
 
-    _, display, how = options.split(typed)
-    _show_after(log, erase(log, units, **how), **display)
+    _change(log, erase, units, **typed)
 
 
 @command.command("retain")
@@ -175,8 +170,7 @@ def _retain(log: str, days: int, **typed: Any) -> None:
     """
     from cranfield.commands.experiments import retain
 
-    _, display, _ = options.split(typed)
-    _show_after(log, retain(log, days), **display)
+    _change(log, retain, days, **typed)
 
 
 @command.command("design")
@@ -198,22 +192,20 @@ def _retain(log: str, days: int, **typed: Any) -> None:
 @option("--alpha", "Significance level of two-sided tests.")
 @option(
     "--schedule NAME methods",
-    lambda: (
-        "Schedule of interim looks at the data. "
-        f"It is one of {option_values.schedules()}; parameters follow in brackets, as in 'looks(looks=3)'. May be repeated."
-    ),
+    "Schedule of interim looks at the data. "
+    "It is one of {schedules}; parameters follow in brackets, as in 'looks(looks=3)'.",
     multiple=True,
     default=["fixed", "looks", "sequence"],
     was=["--method"],
 )
-@rare("--primaries N", "Number of primary metrics that share the level.", type=int, default=1)
+@rare("--primaries N", "Number of primary metrics that share the level.", default=1)
 @rare(
     "--guardrail guardrails",
-    "Guardrail metric: NAME=MARGIN/SD, or NAME=MARGIN/P% for a proportion of units. May be repeated.",
+    "Guardrail metric: NAME=MARGIN/SD, or NAME=MARGIN/P% for a proportion of units.",
     multiple=True,
     metavar="NAME=MARGIN/SD",
 )
-@rare("--correlation R", "Correlation between the estimates of any two metrics.", type=float, default=0.0)
+@rare("--correlation R", "Correlation between the estimates of any two metrics.", default=0.0)
 @rare(
     "--shares",
     "Shares of all units in the first and in the second arm.",
@@ -236,39 +228,29 @@ def _design(methods: tuple[str, ...], **typed: Any) -> None:
     """
     from cranfield.commands.experiments import design
 
-    _, display, how = options.split(typed)
-    if not how["guardrails"]:
+    if not typed["guardrails"]:
         options.refuse_idle("goes with --guardrail", "correlation")
-    show(design(methods=" ".join(methods), **how), **display)
+    show_answer(design, methods=" ".join(methods), **typed)
 
 
 @command.command("serve")
 @click.argument("plans", metavar="PLANS")
 @click.argument("log")
-@options.listening(port=8766)
-@options.tls
-@option("--behind-proxy ADDRESS proxy", "Address of the reverse proxy that handles TLS.")
-@rare("--insecure", "Serve other machines without TLS. Tokens and events can then be read on the way.", is_flag=True)
-@rare("--allow-host NAME hosts", "Host name that programs and pages may use. May be repeated.", multiple=True)
+@options.serving(8766, "Tokens and events")
+@rare("--allow-host NAME hosts", "Host name that programs and pages may use.", multiple=True)
 @option(
     "--allow-origin ORIGIN origins",
-    "Origin of pages that may call the service, such as https://shop.example. May be repeated.",
+    "Origin of pages that may call the service, such as https://shop.example.",
     multiple=True,
 )
-@option("--run FILE runs", "Run whose lists /interleave can use by name. May be repeated.", multiple=True, type=INPUT)
-@option(
-    "--pseudonym-key FILE pseudonymise",
-    "File with the key that turns ids of units into pseudonyms (a keyed hash).",
-    type=INPUT,
-    was=["--pseudonymise"],
-)
+@option("--run FILE runs", "Run whose lists /interleave can use by name.", multiple=True)
+@option("--pseudonym-key FILE pseudonymise", KEY, was=["--pseudonymise"])
 @rare(
     "--compact-every S pack",
     "Time between compactions of the log, in seconds.  [default: 300]",
     type=click.FloatRange(min=0.1),
     was=["--pack"],
 )
-@options.server_limits
 @option("--new-token NAME", "Print a new token for an application, and exit. An earlier token becomes void.")
 @option("--drop-token NAME", "Make the token of an application void, and exit.")
 def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, **how: Any) -> None:
@@ -293,15 +275,8 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
         return
     setting = ServiceSettings([plans], log, how["runs"], how["origins"], how["pseudonymise"], how["pack"] or PACK)
     manner = ServerSettings(host=how["host"], port=how["port"], proxy=how["proxy"] or "", names=how["hosts"])
-    serve(
-        setting,
-        manner,
-        note,
-        certificate=how["certificate"],
-        key=how["tls_key"],
-        insecure=how["insecure"],
-        limits=options.limits_of(how),
-    )
+    protection = {"certificate": how["certificate"], "key": how["tls_key"], "insecure": how["insecure"]}
+    serve(setting, manner, note, limits=options.limits_of(how), **protection)
 
 
 @command.command("analyze")
@@ -362,10 +337,8 @@ def _metrics(name: str | None, **display: Any) -> None:
 
 users_option = option(
     "--users USERS",
-    lambda: (
-        f"Model of the simulated users. It is one of {option_values.users()}; "
-        "parameters follow in brackets, as in 'perfect(click_relevant=0.8)'."
-    ),
+    "Model of the simulated users. It is one of {users}; "
+    "parameters follow in brackets, as in 'perfect(click_relevant=0.8)'.",
     default="navigational",
 )
 
@@ -374,19 +347,12 @@ def _plan_path(ctx: click.Context, parameter: click.Parameter, value: str | None
     """The path of a plan, which is read if the file exists and written if not."""
     from os.path import exists
 
-    return value if value is None or exists(value) else options.writable(ctx, parameter, value)
+    return value if value is None or exists(value) else NEW_FILE.convert(value, parameter, ctx)
 
 
 @command.command("simulate")
 @options.qrels_and_runs
-@option(
-    "-o --output LOG",
-    "Folder of the log to add to.",
-    name="log",
-    required=True,
-    callback=options.writable_folder,
-    was=["--log"],
-)
+@option("-o --output LOG", "Folder of the log to add to.", name="log", required=True, type=NEW_FOLDER, was=["--log"])
 @option(
     "--plan FILE",
     "Plan of the experiment. If the file is missing, a plan is written to it.",
@@ -396,22 +362,22 @@ def _plan_path(ctx: click.Context, parameter: click.Parameter, value: str | None
 @users_option
 @option(
     "--interleaving METHOD method",
-    lambda: f"Method of interleaving, instead of an A/B test. It is one of {option_values.interleavings()}.",
+    "Method of interleaving, instead of an A/B test. It is one of {interleavings}.",
     was=["--method"],
 )
-@option("-k --depth K", "Number of documents on a page.", type=COUNT, default=10)
-@option("--units N", "Number of units.", type=int, default=1_000)
-@option("--days N", "Number of days.", type=int, default=14)
-@option("--before N", "Number of days before the experiment, on the control.", type=int, default=0)
-@option("--sessions N", "Mean number of sessions per unit.", type=float, default=3.0)
-@option("--searches N", "Mean number of searches per session.", type=float, default=2.0)
-@option("--interests N", "Number of topics that a unit searches for.", type=int, default=3)
+@option("-k --depth K k", "Number of documents on a page.", type=COUNT, default=10)
+@option("--units N", "Number of units.", default=1_000)
+@option("--days N", "Number of days.", default=14)
+@option("--before N", "Number of days before the experiment, on the control.", default=0)
+@option("--sessions N", "Mean number of sessions per unit.", default=3.0)
+@option("--searches N", "Mean number of searches per session.", default=2.0)
+@option("--interests N", "Number of topics that a unit searches for.", default=3)
 @option("--seed")
 @options.shape("table", "json", "csv", "tsv")
 @option("--run-format")
 @option("--qrels-format")
 @option("--field fields")
-def _simulate(log: str, depth: int, **typed: Any) -> None:
+def _simulate(**typed: Any) -> None:
     """Simulate users who search runs, and log what they do.
 
     Two or more runs make an A/B test, one run an A/A test; --interleaving interleaves the runs. Units return over days and search
@@ -422,8 +388,7 @@ def _simulate(log: str, depth: int, **typed: Any) -> None:
     """
     from cranfield.commands.experiments import simulate
 
-    inputs, display, how = options.split(typed)
-    show(simulate(inputs, log, k=depth, **how), **display)
+    show_answer(simulate, **options.with_inputs(typed))
 
 
 @command.command("users")
@@ -444,44 +409,37 @@ def _users(name: str | None, **display: Any) -> None:
 
 @command.command("bridge")
 @options.qrels_and_runs
-@option("-m --measures", "Measures to compare with users. May be repeated.  [default: nDCG@10 AP RR@10]")
+@option("-m --measures", "Measures to compare with users.  [default: nDCG@10 AP RR@10]")
 @option(
     "--user-preferences FILE preferences_file",
     "CSV of the preferences of real users, instead of simulated users. Its columns are system, against, preference, and "
     "optionally topic and signal.",
-    type=INPUT,
     was=["--preferred"],
 )
 @users_option
 @option(
     "--interleaving METHOD methods",
-    lambda: (
-        "Method of interleaving for simulated users. "
-        f"It is one of {option_values.interleavings()}. May be repeated.  [default: team-draft]"
-    ),
+    "Method of interleaving for simulated users. It is one of {interleavings}.  [default: team-draft]",
     multiple=True,
     was=["--method"],
 )
-@option("-k --depth K", "Number of documents on a page.", type=COUNT, default=10)
+@option("-k --depth K k", "Number of documents on a page.", type=COUNT, default=10)
 @option(
     "--searches-per-topic N searches",
     "Number of simulated searches per topic and design.",
-    type=int,
     default=100,
     was=["--searches"],
 )
 @option("--by")
 @option("--topics-file")
-@option(
-    "--least D", "Smallest difference of means between two runs; closer pairs are left out.", type=float, default=0.0
-)
+@option("--least D", "Smallest difference of means between two runs; closer pairs are left out.", default=0.0)
 @option("--seed")
 @options.answer("table", "json", "csv", "tsv")
 @option("--digits")
 @option("--run-format")
 @option("--qrels-format")
 @option("--field fields")
-def _bridge(depth: int, preferences_file: str | None, methods: tuple[str, ...], **typed: Any) -> None:
+def _bridge(preferences_file: str | None, **typed: Any) -> None:
     """Find the offline measure that agrees best with users.
 
     Measures and users are compared over pairs of runs, by interleaving and by A/B tests.
@@ -491,8 +449,7 @@ def _bridge(depth: int, preferences_file: str | None, methods: tuple[str, ...], 
     """
     from cranfield.commands.experiments import bridge
 
-    inputs, display, how = options.split(typed)
-    show(bridge(inputs, preferences=preferences_file, methods=methods, k=depth, **how), **display)
+    show_answer(bridge, preferences=preferences_file, **options.with_inputs(typed))
 
 
 @command.group("study")
@@ -521,8 +478,7 @@ def _study_plan(file: str, **typed: Any) -> None:
     """
     from cranfield.commands.experiments import plan_study
 
-    _, display, how = options.split(typed)
-    show(plan_study(file, **how), **display)
+    show_answer(plan_study, file, **typed)
 
 
 @study.command("forms")
@@ -532,7 +488,7 @@ def _study_plan(file: str, **typed: Any) -> None:
     "Folder to write to, which must be empty or missing.",
     name="folder",
     required=True,
-    callback=options.writable_folder,
+    type=NEW_FOLDER,
     was=["--folder"],
 )
 @participants_option
@@ -568,5 +524,4 @@ def _study_analyze(file: str, answers: tuple[str, ...], **typed: Any) -> None:
     """
     from cranfield.commands.experiments import analyze_study
 
-    _, display, how = options.split(typed)
-    show(analyze_study(file, answers, **how), **display)
+    show_answer(analyze_study, file, answers, **typed)

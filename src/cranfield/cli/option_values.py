@@ -2,6 +2,43 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MEMBERS = {  # the module that has the names, and what holds them: a registry, a tuple, or a function
+    "agreement_views": "judging.agreement:VIEWS",
+    "collections": "formats.collection_folder:bundled_names",
+    "event_formats": "formats.event_files.format:EVENT_FORMATS",
+    "fusions": "retrieval.fusion:METHODS",
+    "gate_questions": "comparison.gate.questions:QUESTIONS",
+    "gate_tests": "comparison.gate.gate:gate_tests",
+    "grade_ties": "stats.consensus.method:TIES",
+    "import_layouts": "formats.importers.source:SOURCES",
+    "intervals": "stats.tests_by_name:intervals",
+    "label_formats": "judging.label_import:WRITERS",
+    "label_sources": "judging.event:SOURCES",
+    "norms": "retrieval.fusion:NORMS",
+    "policies": "judging.policies:policies",
+    "prompts": "judging.llm.questions:bundled",
+    "roles": "store.roles:ROLES",
+    "round_states": "judging.round_plan:STATES",
+    "schedules": "stats.sequential:SCHEDULES",
+    "systems": "retrieval:specs",
+    "users": "experiments.user_models:USERS",
+    "written_event_formats": "formats.event_files.format:writable",
+}
+
+
+def names(kind: str) -> list[str]:
+    """The names of one kind in MEMBERS; its module is imported only now."""
+    module, _, holder = MEMBERS[kind].partition(":")
+    members = getattr(import_module(f"cranfield.{module}"), holder)
+    return list(members() if callable(members) else members)
+
 
 def all_tests() -> str:
     """All tests: paired ones, unpaired ones, and those of all runs."""
@@ -21,33 +58,12 @@ def separating_tests() -> str:
     return f"a paired test ({', '.join(paired)}), or {', '.join(joint)}"
 
 
-def gate_tests() -> str:
-    """The tests that a gate can use."""
-    from cranfield.comparison.gate.gate import gate_tests as fit
-
-    return "|".join(fit())
-
-
-def gate_questions() -> str:
-    """The values that `gate --question` accepts, from the registry."""
-    from cranfield.comparison.gate.questions import QUESTIONS
-
-    return "|".join(QUESTIONS)
-
-
 def power_tests() -> str:
     """The tests whose power is computed by formula, then those whose power is simulated."""
     from cranfield.stats.power import power_tests as names_of_power_tests
 
     by_formula, simulated = (", ".join(names) for names in names_of_power_tests())
     return f"{by_formula}; by simulation also {simulated}"
-
-
-def schedules() -> str:
-    """The schedules of interim looks at an experiment."""
-    from cranfield.stats.sequential import SCHEDULES
-
-    return ", ".join(SCHEDULES)
 
 
 def corrections() -> str:
@@ -57,13 +73,6 @@ def corrections() -> str:
     return ", ".join(f"{one.name} ({one.aliases[0]})" if one.aliases else one.name for one in CORRECTIONS.values())
 
 
-def intervals() -> str:
-    """The intervals of a mean difference."""
-    from cranfield.stats.tests_by_name import intervals as of_tests
-
-    return "|".join(of_tests())
-
-
 def rank_intervals() -> str:
     """The kinds of rank intervals, each with its coverage."""
     from cranfield.stats.rank_intervals import RANK_INTERVALS
@@ -71,11 +80,19 @@ def rank_intervals() -> str:
     return "; ".join(f"{one.name} ({one.promise})" for one in RANK_INTERVALS.values())
 
 
-def fusions(*claims: str) -> str:
-    """All fusion methods, or a sentence with those that make one of these claims."""
-    from cranfield.retrieval.fusion import METHODS, methods_that
+def noisy_policies() -> str:
+    """The policies that decide on labels which are redrawn."""
+    from cranfield.judging.policies import LOG_POLICIES
+    from cranfield.stats.consensus.method import METHODS
 
-    return methods_that(*claims) if claims else ", ".join(METHODS)
+    return ", ".join([*LOG_POLICIES, *METHODS])
+
+
+def fusions_that(*claims: str) -> str:
+    """The fusion methods that make one of these claims."""
+    from cranfield.retrieval.fusion import methods_that
+
+    return methods_that(*claims)
 
 
 def interleavings() -> str:
@@ -86,85 +103,34 @@ def interleavings() -> str:
     return f"{', '.join(many)}; for two runs also {', '.join(two)}"
 
 
-def users() -> str:
-    """All models of simulated users."""
-    from cranfield.experiments.user_models import USERS
-
-    return ", ".join(USERS)
-
-
-def norms() -> str:
-    """The normalisations of scores before fusion."""
-    from cranfield.retrieval.fusion import NORMS
-
-    return "|".join(NORMS)
-
-
-def layouts() -> str:
-    """The layouts that a collection can be imported from."""
-    from cranfield.formats.importers.source import SOURCES
-
-    return "|".join(SOURCES)
+DESCRIPTIONS: dict[str, Callable[[], str]] = {  # names with something about them
+    "all_tests": all_tests,
+    "corrections": corrections,
+    "interleavings": interleavings,
+    "noisy_policies": noisy_policies,
+    "power_tests": power_tests,
+    "rank_intervals": rank_intervals,
+    "separating_tests": separating_tests,
+    "trained_fusions": partial(fusions_that, "trained", "needs_weights"),
+    "tuned_fusions": partial(fusions_that, "needs_weights"),
+    "weighted_fusions": partial(fusions_that, "takes_weights"),
+}
 
 
-def systems() -> str:
-    """The specifications of systems under test."""
-    from cranfield.retrieval import specs
+class _Names(dict[str, str]):
+    """The names of every kind, each looked up when a text needs it."""
 
-    return ", ".join(specs())
+    def __init__(self, separator: str) -> None:
+        self.separator = separator
 
-
-def sources() -> list[str]:
-    """The sources of labels."""
-    from cranfield.judging.event import SOURCES
-
-    return list(SOURCES)
+    def __missing__(self, kind: str) -> str:
+        return self.separator.join(names(kind)) if kind in MEMBERS else DESCRIPTIONS[kind]()
 
 
-def prompts() -> list[str]:
-    """The bundled prompts for LLM judges."""
-    from cranfield.judging.llm.questions import bundled
+def filled(text: str, separator: str = ", ") -> str:
+    """A text of the help in which {kind} is replaced by the names of that kind.
 
-    return bundled()
-
-
-def exports() -> list[str]:
-    """The formats that a log of judgments can be written in."""
-    from cranfield.judging.label_import import WRITERS
-
-    return [*WRITERS, "qrels"]
-
-
-def event_formats() -> list[str]:
-    """The formats of event files."""
-    from cranfield.formats.event_files.format import EVENT_FORMATS
-
-    return list(EVENT_FORMATS)
-
-
-def written_event_formats() -> list[str]:
-    """The formats that a log of events can be written in."""
-    from cranfield.formats.event_files.format import writable
-
-    return writable()
-
-
-def round_states() -> list[str]:
-    """The values that `judge set` accepts: open, paused, closed."""
-    from cranfield.judging.round_plan import STATES
-
-    return list(STATES)
-
-
-def tie_rules() -> list[str]:
-    """The rules for grades that tie."""
-    from cranfield.stats.consensus.method import TIES
-
-    return list(TIES)
-
-
-def agreement_views() -> list[str]:
-    """The detailed views of agreement."""
-    from cranfield.judging.agreement import VIEWS
-
-    return list(VIEWS)
+    >>> filled("Rule for ties: {grade_ties}.")
+    'Rule for ties: lower, higher, mean.'
+    """
+    return text.format_map(_Names(separator))

@@ -15,15 +15,14 @@ import click
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import real, refuse_below
-from cranfield.cli.command_classes import CranfieldCommand, CranfieldGroup, LateOption, PlainOption
+from cranfield.cli import option_values
+from cranfield.cli.command_classes import CranfieldCommand, CranfieldGroup, PlainOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cranfield.http.connections import ClientLimits
     from cranfield.inputs.inputs import Inputs
-
-    Words = str | Callable[[], str]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -81,24 +80,25 @@ def _refuse_spreadsheet(ctx: click.Context, parameter: click.Parameter, value: A
     return value
 
 
-def pairs(typed: Iterable[str], example: str) -> list[tuple[str, str]]:
-    """The two parts of each OURS=THEIRS."""
-    parts = [text.partition("=") for text in typed]
-    if any(not ours or not theirs for ours, _, theirs in parts):
-        raise click.UsageError(f"--field: expected OURS=THEIRS, as in --field {example}")
-    return [(ours, theirs) for ours, _, theirs in parts]
+def column_names(typed: Iterable[str], example: str) -> dict[str, list[str]]:
+    """The names of each column, from all OURS=THEIRS. A column with several names has the first that occurs in the file."""
+    columns: dict[str, list[str]] = {}
+    for text in typed:
+        ours, _, theirs = text.partition("=")
+        if not ours or not theirs:
+            raise click.UsageError(f"--field: expected OURS=THEIRS, as in --field {example}")
+        columns.setdefault(ours, []).append(theirs)
+    return columns
 
 
 def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, list[str]] | None:
-    """The names of columns. A column with several names has the first that occurs in the file."""
+    """The names of columns; names that cranfield does not know are refused."""
     if not value:
         return None
     from cranfield.base.errors import FormatError
     from cranfield.formats.named_columns import refuse_unknown
 
-    fields: dict[str, list[str]] = {}
-    for ours, theirs in pairs(value, "topic=query"):
-        fields.setdefault(ours, []).append(theirs)
+    fields = column_names(value, "topic=query")
     try:
         refuse_unknown(fields)
     except FormatError as error:
@@ -153,41 +153,24 @@ def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool)
         simplefilter("always", UnjudgedWarning)
 
 
-def writable(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a file that cannot be written before the command does anything."""
-    if value is not None:
-        from cranfield.formats.streams import refuse_unwritable
-
-        refuse_unwritable(value)
-    return value
-
-
-def writable_folder(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Refuse a folder that cannot be made or written to before the command does anything."""
-    if value is not None:
-        from cranfield.formats.streams import refuse_unwritable_folder
-
-        refuse_unwritable_folder(value)
-    return value
-
-
 class InputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A file or folder that is read. A missing one is an error, even if the command would not read it.
 
-    A run may be NAME=path, and a log may be followed by a version (work.db@v1). `named` lists names that need no file.
+    A run may be NAME=path, and a log may be followed by a version (work.db@v1). Names of `kind`, such as the bundled
+    collections, need no file.
     """
 
     name = "path"
 
-    def __init__(self, named: Callable[[], Iterable[str]] | None = None) -> None:
-        self.named = named
+    def __init__(self, kind: str = "") -> None:
+        self.kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The path as it was typed."""
         path = str(value)
         if path == "-" or "://" in path or any(map(_is_there, _readings(path))):
             return path
-        names = [] if self.named is None else list(self.named())
+        names = option_values.names(self.kind) if self.kind else []
         if path in names:
             return path
         flag = f" ({param.opts[0]})" if isinstance(param, click.Option) else ""
@@ -196,13 +179,25 @@ class InputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 class OutputPath(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A file or folder that is written, and may already exist."""
+    """A file or folder that is written, and may already exist.
+
+    `refuse` is the function of `formats.streams` that refuses a path which cannot be written, before the command does
+    anything; without it, the command itself decides.
+    """
 
     name = "path"
 
+    def __init__(self, refuse: str = "") -> None:
+        self.refuse = refuse
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The path as it was typed."""
-        return str(value)
+        path = str(value)
+        if self.refuse:
+            from cranfield.formats import streams
+
+            getattr(streams, self.refuse)(path)
+        return path
 
 
 def _readings(path: str) -> list[str]:
@@ -221,12 +216,6 @@ def _is_there(path: str) -> bool:
     return True
 
 
-def _collections() -> list[str]:
-    from cranfield.formats.collection_folder import bundled_names
-
-    return bundled_names()
-
-
 def _usually(help: str, **settings: Any) -> dict[str, Any]:
     """The settings of a shared option that `--help` shows."""
     return {**settings, "help": help}
@@ -237,100 +226,75 @@ def _rarely(help: str, **settings: Any) -> dict[str, Any]:
     return {**settings, "help": help, "everyday": False}
 
 
-INPUT, OUTPUT, COLLECTION = InputPath(), OutputPath(), InputPath(_collections)
+INPUT, COLLECTION = InputPath(), InputPath("collections")
+OUTPUT, NEW_FILE = OutputPath(), OutputPath("refuse_unwritable")
+NEW_FOLDER = OutputPath("refuse_unwritable_folder")
+READ = {"FILE": INPUT, "QRELS": COLLECTION}  # placeholders of what is read, unless an option has another type
 COUNT = click.IntRange(min=1)
-SHARED: dict[str, dict[str, Any]] = {
+DECLARED: dict[str, dict[str, Any]] = {
     # input files and how to read them
-    "-m --measures": {"multiple": True, "metavar": "MEASURES"},
-    "--table": _rarely(
+    "-m --measures MEASURES": {"multiple": True},
+    "--table FILE": _rarely(
         "Read scores per topic from a file, instead of judgments and runs. The file has a row per topic and a "
-        "column per run, or it is the csv of eval --per-topic.",
-        type=INPUT,
-        metavar="FILE",
+        "column per run, or it is the csv of eval --per-topic."
     ),
-    "--topics": _usually(
-        "Use only the topics in this file. The first word of each line is a topic id; # begins a comment.",
-        type=INPUT,
-        metavar="FILE",
+    "--topics FILE": _usually(
+        "Use only the topics in this file. The first word of each line is a topic id; # begins a comment."
     ),
-    "--topics-file": _rarely(
+    "--topics-file FILE": _rarely(
         "File with the texts of the topics. It is a table (TSV, CSV, JSON lines, Parquet), a file of TREC topics, "
         "or a collection. The other columns of a table serve --by and --weigh-by.  [default: the collection's topics, "
         "if QRELS is a collection]",
         type=COLLECTION,
-        metavar="FILE",
     ),
-    "--by": _usually(
-        "Column of the topics file to group topics by. The name length stands for the number of words in a query.",
-        metavar="COLUMN",
+    "--by COLUMN": _usually(
+        "Column of the topics file to group topics by. The name length stands for the number of words in a query."
     ),
-    "--weigh-by": _rarely(
+    "--weigh-by COLUMN": _rarely(
         "Column of the topics file with a weight per topic, such as traffic. Weighted means and tests are shown "
-        "next to the unweighted ones.",
-        metavar="COLUMN",
+        "next to the unweighted ones."
     ),
-    "--rel": {"type": float, "metavar": "N", "help": "Lowest relevant grade, unless a measure states it."},
-    "--baseline": _rarely("Run to compare with, for measures of risk (URisk, TRisk, RPP …).", metavar="RUN"),
-    "--collection": {"type": COLLECTION, "metavar": "FOLDER"},
-    "--collection-size": _rarely(
-        "Number of documents in the collection, for measures that count true negatives (FallOut, AUROC …).",
-        type=COUNT,
-        metavar="N",
+    "--rel N": {"type": float, "help": "Lowest relevant grade, unless a measure states it."},
+    "--baseline RUN": _rarely("Run to compare with, for measures of risk (URisk, TRisk, RPP …)."),
+    "--collection FOLDER": {"type": COLLECTION},
+    "--collection-size N": _rarely(
+        "Number of documents in the collection, for measures that count true negatives (FallOut, AUROC …).", type=COUNT
     ),
-    "--preferences": _rarely(
+    "--preferences FILE": _rarely(
         "File of preference judgments, for PrefSimple and related measures. Its columns are topic, group, "
-        "subgroup, document and level.  [default: preferences that follow from the grades]",
-        type=INPUT,
-        metavar="FILE",
+        "subgroup, document and level.  [default: preferences that follow from the grades]"
     ),
-    "--groups": _rarely(
+    "--groups FILE": _rarely(
         "File of document groups, for measures of fairness (AWRF, GroupEE_L …). Its columns are document, group "
-        "and share.",
-        type=INPUT,
-        metavar="FILE",
+        "and share."
     ),
-    "--aspect-qrels aspect": _rarely(
-        "Judgments of a second aspect such as understandability, for uRBP and uBpref.",
-        type=COLLECTION,
-        metavar="QRELS",
-        was=["--aspect"],
+    "--aspect-qrels QRELS aspect": _rarely(
+        "Judgments of a second aspect such as understandability, for uRBP and uBpref.", was=["--aspect"]
     ),
-    "--costs": _rarely(
+    "--costs FILE": _rarely(
         "File with the cost of reading each document, for TBG, Umeasure and related measures. Its columns are "
-        "document and cost.",
-        type=INPUT,
-        metavar="FILE",
+        "document and cost."
     ),
-    "--run-format": _rarely("Format of the runs; cranfield formats lists them.  [default: detected]", metavar="FORMAT"),
-    "--qrels-format": _rarely(
-        "Format of the judgments; cranfield formats lists them.  [default: detected]", metavar="FORMAT"
-    ),
-    "--field fields": _rarely(
+    "--run-format FORMAT": _rarely("Format of the runs; cranfield formats lists them.  [default: detected]"),
+    "--qrels-format FORMAT": _rarely("Format of the judgments; cranfield formats lists them.  [default: detected]"),
+    "--field OURS=THEIRS fields": _rarely(
         "Name of a column in CSV, TSV, JSON rows or Parquet, such as topic=search. OURS is topic, document, grade, "
-        "score, rank, tag, iteration, or query in a table of topics. May be repeated.",
+        "score, rank, tag, iteration, or query in a table of topics.",
         multiple=True,
-        metavar="OURS=THEIRS",
         callback=_fields,
     ),
-    "--delimiter": _rarely(
+    "--delimiter SIGN": _rarely(
         "Sign between the columns of tables: comma, semicolon, tab or pipe.  [default: detected]",
-        metavar="SIGN",
         callback=_check_dialect,
     ),
-    "--encoding": _rarely(
-        "Encoding of tables, such as utf-8, utf-16 or windows-1252.  [default: detected]",
-        metavar="NAME",
-        callback=_check_dialect,
+    "--encoding NAME": _rarely(
+        "Encoding of tables, such as utf-8, utf-16 or windows-1252.  [default: detected]", callback=_check_dialect
     ),
-    "--decimal": _rarely(
-        "Decimal sign of numbers in tables: point or comma.  [default: detected]",
-        metavar="SIGN",
-        callback=_check_dialect,
+    "--decimal SIGN": _rarely(
+        "Decimal sign of numbers in tables: point or comma.  [default: detected]", callback=_check_dialect
     ),
-    "--grades": _rarely(
-        "Replace the grades of the judgments, such as 1=0,2=0,3=1,4=2,5=3.",
-        metavar="THEIRS=OURS,...",
-        callback=_grade_map,
+    "--grades THEIRS=OURS,...": _rarely(
+        "Replace the grades of the judgments, such as 1=0,2=0,3=1,4=2,5=3.", callback=_grade_map
     ),
     "--ignore-case": _rarely(
         "Ignore upper and lower case if topics are matched by the text of their query.", is_flag=True
@@ -345,90 +309,95 @@ SHARED: dict[str, dict[str, Any]] = {
         expose_value=False,
         callback=_allow_unjudged,
     ),
-    "--threads": {"type": int, "metavar": "N", "everyday": False, "help": "Number of cores to use.  [default: all]"},
+    "--threads N": {"type": int, "everyday": False, "help": "Number of cores to use.  [default: all]"},
     # the question
-    "--alpha": {"default": 0.05, "metavar": "A"},
-    "--confidence level": _usually("Confidence level of the intervals.", default=0.95, metavar="L", was=["--level"]),
-    "--correction": {"default": "holm", "metavar": "NAME"},
-    "--resamples": {"type": int, "metavar": "N", "everyday": False},
-    "--trials": {"type": int, "metavar": "N", "everyday": False},
-    "--seed": _rarely("Seed for the random numbers.", default=0, metavar="N", callback=_seed),
-    "--p": _rarely(
-        "Persistence of rbo, from 0 to 1. A higher value looks deeper into the lists.", default=0.9, metavar="P"
-    ),
-    "--judged": _rarely(
-        "Depth K of judged@K, the share of judged documents among the first K.", default=10, metavar="K"
-    ),
+    "--alpha A": {"default": 0.05},
+    "--confidence L level": _usually("Confidence level of the intervals.", default=0.95, was=["--level"]),
+    "--correction NAME": {"default": "holm"},
+    "--resamples N": {"type": int, "everyday": False},
+    "--trials N": {"type": int, "everyday": False},
+    "--seed N": _rarely("Seed for the random numbers.", default=0, callback=_seed),
+    "--p P": _rarely("Persistence of rbo, from 0 to 1. A higher value looks deeper into the lists.", default=0.9),
+    "--judged K": _rarely("Depth K of judged@K, the share of judged documents among the first K.", default=10),
     "--holes-depth": _rarely(
         "Number of documents to take from the top of each run for --holes.", type=COUNT, default=10
     ),
-    "--policy": {"default": "latest", "metavar": "POLICY", "was": ["--by"]},
-    "--aspect": {"default": "relevance", "metavar": "NAME", "everyday": False, "help": "Aspect that was judged."},
+    "--policy POLICY": {"default": "latest", "was": ["--by"]},
+    "--aspect NAME": {"default": "relevance", "everyday": False, "help": "Aspect that was judged."},
     # the display of the answer
     "--per-topic": {"is_flag": True, "help": "Print a row for each topic as well."},
-    "--digits": _rarely(
-        "Number of decimals to print.  [default: 4; all of them in json, csv and tsv]",
-        type=int,
-        metavar="N",
-        callback=_check_limit,
+    "--digits N": _rarely(
+        "Number of decimals to print.  [default: 4; all of them in json, csv and tsv]", type=int, callback=_check_limit
     ),
     "--spreadsheet": _rarely(
         "Put an apostrophe before text that a spreadsheet would run as a formula. This is for csv and tsv.",
         is_flag=True,
     ),
     "--verbose": {"is_flag": True, "help": "Print the method and all caveats as well."},
-    "-o --output": _usually(
-        "Write to a file instead of standard output. The file is written as a whole or not at all.",
-        type=OUTPUT,
-        metavar="FILE",
-        callback=writable,
+    "-o --output FILE": _usually(
+        "Write to a file instead of standard output. The file is written as a whole or not at all.", type=NEW_FILE
     ),
 }
 
 
 class RegistryName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """One of the names in a registry, which is read when the option is used or shown."""
+    """A name of one `kind` (`option_values.MEMBERS`) or one of `more` names; they are read when the option is used or shown."""
 
     name = "name"
 
-    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
-        self.names = names
+    def __init__(self, kind: str, *more: str) -> None:
+        self.kind, self.more = kind, more
+
+    @property
+    def names(self) -> list[str]:
+        """The names that are accepted, in the order of the help."""
+        return [*option_values.names(self.kind), *self.more]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name; refuse an unknown name and list the known ones."""
-        if value not in (names := list(self.names())):
+        if value not in (names := self.names):
             self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
         return str(value)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         """All names, for the help; in braces if the argument is required."""
-        words = "|".join(self.names())
+        words = "|".join(self.names)
         return f"{{{words}}}" if isinstance(param, click.Argument) and param.required else f"[{words}]"
 
 
-def option(flags: str, help: Words | None = None, **settings: Any) -> Callable[[Command], Command]:
+def _parts(flags: str) -> tuple[list[str], dict[str, Any]]:
+    """The flags and the name of an option, and the settings that follow from its placeholder."""
+    words = flags.split()
+    placeholder = next((word for word in words if word[0].isupper()), None)
+    if placeholder is None:
+        return words, {}
+    words.remove(placeholder)
+    return words, {"metavar": placeholder} | ({"type": READ[placeholder]} if placeholder in READ else {})
+
+
+SHARED = {tuple(words): implied | DECLARED[flags] for flags in DECLARED for words, implied in [_parts(flags)]}
+
+
+def option(flags: str, help: str | None = None, **settings: Any) -> Callable[[Command], Command]:
     """An option by its flags, as one types them. SHARED settings apply unless the command overrides them.
 
     In `flags`, a word in capitals is the placeholder of the value (`--depth K`), and another word names the parameter.
     """
-    placeholders = [word for word in flags.split() if word[0].isupper()]
-    declarations = [word for word in flags.split() if word not in placeholders]
-    settings = {**SHARED.get(" ".join(declarations), {}), **settings}
-    settings.setdefault("cls", PlainOption)
-    if placeholders:
-        [settings["metavar"]] = placeholders
+    declarations, implied = _parts(flags)
+    settings = {"cls": PlainOption, **SHARED.get(tuple(declarations), {}), **implied, **settings}
     if "name" in settings:
         declarations.append(settings.pop("name"))
     if help is not None:
         settings["help"] = help
-    if callable(settings.get("help")) or callable(settings.get("metavar")):
-        settings["cls"] = LateOption
+    if settings.get("multiple"):
+        words, bracket, default = settings["help"].partition("  [")
+        settings["help"] = f"{words} May be repeated.{bracket}{default}"
     if settings.get("default") not in (None, ""):
         settings.setdefault("show_default", True)
     return click.option(*declarations, **settings)
 
 
-def rare(flags: str, help: Words | None = None, **settings: Any) -> Callable[[Command], Command]:
+def rare(flags: str, help: str | None = None, **settings: Any) -> Callable[[Command], Command]:
     """An option that only `--help-all` shows."""
     return option(flags, help, everyday=False, **settings)
 
@@ -447,7 +416,8 @@ def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], C
 conventions = together(
     option(
         "--as PRESET preset",
-        "Follow the conventions of another program; cranfield presets lists them. The options below change single ones.",
+        "Follow the conventions of another program; cranfield presets lists them. The options below change single ones.  "
+        "[default: cranfield]",
         section="Conventions",
         everyday=False,
     ),
@@ -462,6 +432,13 @@ conventions = together(
         section="Conventions",
         everyday=False,
     ),
+)
+
+measure_data = together(  # what some measures need besides judgments and runs
+    option("--preferences"),
+    option("--groups"),
+    option("--aspect-qrels aspect"),
+    option("--costs"),
 )
 
 dialect = together(option("--delimiter"), option("--encoding"), option("--decimal"))
@@ -501,10 +478,7 @@ def runs_or_table(runs: str = "RUN...") -> Callable[[Command], Command]:
     return together(
         click.argument("qrels", required=False),
         click.argument("runs", nargs=-1, metavar=runs),
-        option(
-            "-m --measures",
-            "Measures to compute. With --table: names of its scores. May be repeated.  [default: nDCG@10 AP RR@10]",
-        ),
+        option("-m --measures", "Measures to compute. With --table: names of its scores.  [default: nDCG@10 AP RR@10]"),
         option("--table"),
     )
 
@@ -542,14 +516,28 @@ def group(help: str | None) -> CranfieldGroup:
 
 def split(typed: dict[str, Any], **more: Any) -> tuple[Inputs, dict[str, Any], dict[str, Any]]:
     """The options of a command in three parts: input files, display of the answer, and the rest."""
+    rest = with_inputs({**typed, **more})
+    display = {name: rest.pop(name) for name in DISPLAY if name in rest}
+    return rest.pop("inputs"), display, rest
+
+
+def with_inputs(typed: dict[str, Any]) -> dict[str, Any]:
+    """The options of a command; those about files to read and how to read them become one value, `inputs`."""
     from cranfield.inputs.inputs import Inputs
 
-    rest = {**typed, **more}
+    rest = dict(typed)
     answers = {name: rest.pop(name, None) for name in (*CONVENTIONS, "drop_self")}
     changes = {name: value for name, value in answers.items() if value is not None}
     files = {name: rest.pop(name) for name in Inputs.__dataclass_fields__ if name in rest}
-    display = {name: rest.pop(name) for name in DISPLAY if name in rest}
-    return Inputs(changes=changes, **files), display, rest
+    return {"inputs": Inputs(changes=changes, **files), **rest}
+
+
+def numbers(typed: str, problem: str) -> list[float]:
+    """The numbers in a list with commas; `problem` begins the sentence that refuses anything else."""
+    try:
+        return [real(number) for number in typed.split(",")]
+    except ValueError:
+        raise click.UsageError(f"{problem} {typed!r}") from None
 
 
 def words(typed: Iterable[str]) -> list[str]:
@@ -619,20 +607,6 @@ def without_algebra() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-def listening(port: int) -> Callable[[Command], Command]:
-    """`--host` and `--port` of a server, by default this machine."""
-    return together(
-        option("--host ADDRESS", "Address to listen on.", default="127.0.0.1"),
-        option("--port", "Port to listen on; 0 takes a free one.", type=click.IntRange(0, 65535), default=port),
-    )
-
-
-tls = together(
-    option("--tls-cert FILE certificate", "Certificate for https; needs --tls-key.", type=INPUT),
-    option("--tls-key FILE", "Private key of the certificate.", type=INPUT),
-)
-
-
 def _time_limit(part: str, seconds: float) -> Callable[[Command], Command]:
     """`--header-time` or `--body-time`."""
     return rare(
@@ -643,21 +617,32 @@ def _time_limit(part: str, seconds: float) -> Callable[[Command], Command]:
     )
 
 
-server_limits = together(
-    rare(
-        "--connections N",
-        "Maximum number of connections at a time.  [default: 3/4 of ulimit -n, up to 4096]",
-        type=COUNT,
-    ),
-    rare(
-        "--per-address N",
-        "Maximum number of connections per client address. Behind a proxy, this limits requests.  "
-        "[default: half of --connections, up to 256]",
-        type=COUNT,
-    ),
-    _time_limit("header", 10.0),
-    _time_limit("body", 30.0),
-)
+def serving(port: int, secrets: str) -> Callable[[Command], Command]:
+    """Where a server listens (by default on this machine only), how it is protected, and what one client may use."""
+    return together(
+        option("--host ADDRESS", "Address to listen on.", default="127.0.0.1"),
+        option("--port", "Port to listen on; 0 takes a free one.", type=click.IntRange(0, 65535), default=port),
+        option("--tls-cert FILE certificate", "Certificate for https; needs --tls-key."),
+        option("--tls-key FILE", "Private key of the certificate."),
+        option(
+            "--behind-proxy ADDRESS proxy",
+            "Address of the reverse proxy that handles TLS. Its X-Forwarded-For header is trusted.",
+        ),
+        rare("--insecure", f"Serve other machines without TLS. {secrets} can then be read on the way.", is_flag=True),
+        rare(
+            "--connections N",
+            "Maximum number of connections at a time.  [default: 3/4 of ulimit -n, up to 4096]",
+            type=COUNT,
+        ),
+        rare(
+            "--per-address N",
+            "Maximum number of connections per client address. Behind a proxy, this limits requests.  "
+            "[default: half of --connections, up to 256]",
+            type=COUNT,
+        ),
+        _time_limit("header", 10.0),
+        _time_limit("body", 30.0),
+    )
 
 
 def limits_of(typed: dict[str, Any]) -> ClientLimits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cranfield.base.results import Answer
     from cranfield.cli.command_classes import CranfieldCommand
 
+Shown = TypeVar("Shown", bound="Answer")
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
 DIGITS = 4  # default number of decimals for people; programs get all of them
 FEWEST_LIMITS = 2  # lines about the limits of an answer, however many warnings come before it
@@ -45,6 +46,23 @@ def show(answer: Answer, shape: str, output: str | None = None, **how: Any) -> N
         limits(answer, how.get("verbose", False), output)
     elif shape not in ("markdown", "html") and not answer.ends_with_notes:
         notes(answer.notes(shell=True))
+
+
+def show_answer(function: Callable[..., Shown], *arguments: Any, counting: str = "", **typed: Any) -> Shown:
+    """Call a function with the options of a command, show its answer, and return it.
+
+    `counting` says what a progress bar counts, for a function that reports its progress.
+    """
+    display = {name: typed.pop(name) for name in options.DISPLAY if name in typed}
+    if counting:
+        from cranfield.cli.progress import progress
+
+        with progress(counting) as tell:
+            answer = function(*arguments, progress=tell, **typed)
+    else:
+        answer = function(*arguments, **typed)
+    show(answer, **display)
+    return answer
 
 
 def listing(help: str | None, all_members: str, one_member: str = "") -> CranfieldCommand:

@@ -9,6 +9,7 @@ $ cranfield plugins --format json
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.cli import options
@@ -19,6 +20,35 @@ if TYPE_CHECKING:
     from cranfield.commands.listings import MemberListing
 
 PLACE = 225
+REGISTRIES = (
+    "cli:COMMANDS",
+    "comparison.gate.questions:QUESTIONS",
+    "comparison.score_tables:OverSeeds.registry",
+    "evaluation.measures:REGISTRY",
+    "experiments.interleaving.method:METHODS",
+    "experiments.metrics.metric:METRICS",
+    "experiments.user_models:USERS",
+    "formats.event_files.format:EVENT_FORMATS",
+    "formats.format:FORMATS",
+    "formats.importers.source:SOURCES",
+    "judging.llm.probes:PROBES",
+    "judging.policies:LOG_POLICIES",
+    "pooling.strategy:STRATEGIES",
+    "retrieval.fusion.method:METHODS",
+    "retrieval.fusion.normalisations:NORMS",
+    "retrieval.systems_under_test:SYSTEMS",
+    "stats.agreement:COEFFICIENTS",
+    "stats.consensus.method:METHODS",
+    "stats.consensus.preference:METHODS_OF_PREFERENCES",
+    "stats.correction:CORRECTIONS",
+    "stats.rank_intervals:RANK_INTERVALS",
+    "stats.sequential:SCHEDULES",
+    "stats.sequential:SPENDINGS",
+    "stats.tests_by_name:TESTS",
+    "stats.tests_by_name:TESTS_OF_MANY",
+    "workbench.question:QUESTIONS",
+    "workbench.routes:PAGES",
+)
 
 
 @options.command(__doc__)
@@ -29,54 +59,20 @@ def command(**display: Any) -> None:
 
 def registries() -> list[Registry[Any]]:
     """The registry of each kind; kinds whose optional packages are missing are reported and left out."""
-    from cranfield.base.registry import OURS, Origin, Problem, problems
-    from cranfield.cli import COMMANDS
-    from cranfield.comparison.gate.questions import QUESTIONS
-    from cranfield.comparison.score_tables import OverSeeds
-    from cranfield.evaluation.measures import REGISTRY as MEASURES
-    from cranfield.experiments.interleaving.method import METHODS as INTERLEAVINGS
-    from cranfield.experiments.metrics.metric import METRICS
-    from cranfield.experiments.user_models import USERS
-    from cranfield.formats.event_files.format import EVENT_FORMATS
-    from cranfield.formats.format import FORMATS
-    from cranfield.formats.importers.source import SOURCES
-    from cranfield.pooling.strategy import STRATEGIES
-    from cranfield.retrieval.fusion.method import METHODS as FUSIONS
-    from cranfield.retrieval.fusion.normalisations import NORMS
-    from cranfield.retrieval.systems_under_test import SYSTEMS
-    from cranfield.stats.agreement import COEFFICIENTS
-    from cranfield.stats.consensus.method import METHODS as CONSENSUSES
-    from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES
-    from cranfield.stats.correction import CORRECTIONS
-    from cranfield.stats.rank_intervals import RANK_INTERVALS
-    from cranfield.stats.sequential import SCHEDULES, SPENDINGS
-    from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY
+    from importlib import import_module
 
-    kinds: list[Registry[Any]] = [MEASURES, TESTS, TESTS_OF_MANY, OverSeeds.registry, CORRECTIONS, RANK_INTERVALS]
-    kinds += [SPENDINGS, SCHEDULES, COEFFICIENTS, CONSENSUSES, METHODS_OF_PREFERENCES, QUESTIONS, STRATEGIES]
-    kinds += [FUSIONS, NORMS, SYSTEMS, INTERLEAVINGS, METRICS, USERS, FORMATS, EVENT_FORMATS, SOURCES, COMMANDS]
-    for optional in (_judging, _workbench):
+    from cranfield.base.registry import OURS, Origin, Problem, problems
+
+    kinds: list[Registry[Any]] = []
+    for place in REGISTRIES:
+        module, _, name = place.partition(":")
         try:
-            kinds += optional()
+            kinds.append(attrgetter(name)(import_module(f"cranfield.{module}")))
         except ImportError as error:
             if (error.name or "").startswith(OURS):
                 raise  # a mistake of our own
-            problems[Problem("", Origin(OURS), optional.__name__.strip("_"), str(error))] = None
+            problems[Problem("", Origin(OURS), module.partition(".")[0], str(error))] = None
     return sorted(kinds, key=lambda each: each.group)
-
-
-def _judging() -> list[Registry[Any]]:
-    from cranfield.judging.llm.probes import PROBES
-    from cranfield.judging.policies import LOG_POLICIES
-
-    return [PROBES, LOG_POLICIES]
-
-
-def _workbench() -> list[Registry[Any]]:
-    from cranfield.workbench.question import QUESTIONS
-    from cranfield.workbench.routes import PAGES
-
-    return [QUESTIONS, PAGES]
 
 
 def plugins() -> MemberListing:

@@ -17,10 +17,14 @@ from cranfield.base.parameters import real, shortened, whole
 from cranfield.base.text_layout import counted
 from cranfield.cli import options
 from cranfield.cli.command_classes import CranfieldGroup
-from cranfield.cli.options import COLLECTION, COUNT, INPUT, OUTPUT, option, rare, scale_option
-from cranfield.cli.output import about, note, show
+from cranfield.cli.options import COUNT, INPUT, NEW_FILE, OUTPUT, option, rare, scale_option
+from cranfield.cli.output import about, note, show, show_answer
+from cranfield.cli.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cranfield.base.results import Answer
     from cranfield.commands.pooling import Depths
     from cranfield.commands.terminal_session import JudgingTask, TerminalSession
 
@@ -191,12 +195,12 @@ def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]
 
 NO_SCORES = "is for scores, and a pool has none"
 run_format = options.together(option("--run-format"), option("--field fields"))
-rel = rare("--rel", "Lowest relevant grade.", default=1, metavar=None)
-seed = option("--seed", metavar=None)
+rel = rare("--rel", "Lowest relevant grade.", default=1)
+seed = option("--seed")
 tops = options.together(
     option(
         "--depth N|RUN=N depths",
-        "Number of documents to pool from each run, or from one run. May be repeated.  [default: 100]",
+        "Number of documents to pool from each run, or from one run.  [default: 100]",
         multiple=True,
     ),
     run_format,
@@ -212,11 +216,13 @@ choosing = options.together(
     ),
     rare(
         "--priority PATTERN=N priorities",
-        "Priority of the runs or teams that match a pattern: 1 is pooled first, then 2, 3 … in turn. May be repeated.",
+        "Priority of the runs or teams that match a pattern: 1 is pooled first, then 2, 3 … in turn.",
         multiple=True,
     ),
-    rare("--team PATTERN=TEAM teams", "Team of the runs that match a pattern. May be repeated.", multiple=True),
-    option("--budget N", "Maximum number of documents, including those that are labelled.", type=COUNT),
+    rare("--team PATTERN=TEAM teams", "Team of the runs that match a pattern.", multiple=True),
+    option(
+        "--budget N", "Maximum number of documents, including those that are labelled.  [default: no limit]", type=COUNT
+    ),
     rel,
     option("--collection", "Collection with the texts of documents, for sheets and for strategies that read texts."),
     option("--topics"),
@@ -248,10 +254,10 @@ def pooling_options(typed: dict[str, Any]) -> dict[str, Any]:
 @command.command("make")
 @contributing
 @choosing
-@option("--cap N", "Maximum number of documents per topic.", type=COUNT)
+@option("--cap N", "Maximum number of documents per topic.  [default: no limit]", type=COUNT)
 @option("--next N", "Number of documents to choose per topic, for adaptive strategies.", type=COUNT)
 @option("--judgments LOG", "Labels so far: a log (cranfield judge --help), a sheet with grades, or qrels.", type=INPUT)
-@option("--qrels QRELS", "Earlier judgments. Their documents are left out of the pool.", type=COLLECTION)
+@option("--qrels QRELS", "Earlier judgments. Their documents are left out of the pool.")
 @rare("--keep-judged", "Pool the documents of --qrels again.", is_flag=True)
 @rare("--order", "Order of the documents of a topic.", metavar="shuffled|priority|document")
 @option("--assessors NAME,NAME…", "Assessors to divide the topics among.")
@@ -271,7 +277,6 @@ def _make(output: str | None, layout: str | None, assessors: str | None, **typed
     \b
     $ cranfield pool bm25.run dense.run --depth 10
     """
-    from cranfield.cli.progress import progress
     from cranfield.commands.pooling import pool, queries_in, sheet
     from cranfield.formats.streams import write_bytes
     from cranfield.pooling.pool import uncollected
@@ -303,22 +308,18 @@ def _make(output: str | None, layout: str | None, assessors: str | None, **typed
 
 @command.command("statistics")
 @contributing
-@option("--seconds", "Time per judgment, in seconds.", type=click.FloatRange(min=0), default=60.0)
+@option("--seconds S", "Time per judgment, in seconds.", type=click.FloatRange(min=0), default=60.0)
 @options.answer("table", "json")
-def _statistics(depths: tuple[str, ...], seconds: float, **typed: Any) -> None:
+def _statistics(depths: tuple[str, ...], **typed: Any) -> None:
     """Predict the size, overlap and effort of a depth pool.
 
     \b
     $ cranfield pool statistics bm25.run dense.run --depth 10
     """
-    from cranfield.cli.progress import progress
     from cranfield.commands.pooling import statistics
 
     options.refuse_idle(NO_SCORES, *options.OF_SCORING)
-    inputs, display, _ = options.split(typed)
-    with progress("runs read") as tell:
-        counts = statistics(inputs, depths_of(depths), seconds, tell)
-    show(counts, **display)
+    show_answer(statistics, depths=depths_of(depths), counting="runs read", **options.with_inputs(typed))
 
 
 @command.command("strategies")
@@ -332,7 +333,7 @@ def _strategies(**display: Any) -> None:
 
 @command.command("judge")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
-@option("--pool FILE", "Pool to judge, instead of runs. If it assigns documents, you get yours.", type=INPUT)
+@option("--pool FILE", "Pool to judge, instead of runs. If it assigns documents, you get yours.")
 @option("--round NAME", "Round of the log to judge in; cranfield judge round begins one.")
 @option(
     "--judgments LOG",
@@ -344,7 +345,7 @@ def _strategies(**display: Any) -> None:
 @option("--overlap", "Number of people who judge each document.", type=click.IntRange(1, 1000), default=1)
 @option("--adjudicate", "Decide as a third person. You see all labels, and yours is final.", is_flag=True)
 @scale_option
-@option("--guidelines FILE guideline", "Guidelines for the assessor. Each label records their hash.", type=INPUT)
+@option("--guidelines FILE guideline", "Guidelines for the assessor. Each label records their hash.")
 @tops
 @choosing
 def _judge(**typed: Any) -> None:
@@ -373,8 +374,8 @@ def _judge(**typed: Any) -> None:
 @command.command("simulate")
 @click.argument("qrels")
 @contributing
-@option("-m --measures", "Measures that rank the runs. May be repeated.", default=["AP"], metavar=None)
-@option("--strategy NAME strategies", "Strategy to replay. May be repeated.  [default: all]", multiple=True)
+@option("-m --measures", "Measures that rank the runs.", default=["AP"])
+@option("--strategy NAME strategies", "Strategy to replay.  [default: all]", multiple=True)
 @rare("--collection", "Collection with the texts of documents, for strategies that read texts (cal).")
 @option("--recall", "Recall to reach; the answer is the effort it takes.", default=0.95)
 @option(
@@ -395,38 +396,39 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
     \b
     $ cranfield pool simulate qrels.txt bm25.run dense.run --depth 10
     """
-    from cranfield.cli.progress import progress
     from cranfield.commands.pooling import estimates, simulate
 
     inputs, display, how = options.split(typed)
     if sampling is None:
         options.refuse_idle("goes with --sampling", "draws")
-    else:
-        options.refuse_idle("does not go with --sampling", "strategies", "collection", "recall")
-    if sampling is None:
-        with progress("strategies replayed") as tell:
-            show(simulate(inputs, depths_of(depths), progress=tell, **how), **display)
+        show_answer(simulate, inputs, depths_of(depths), counting="strategies replayed", **how, **display)
         return
-    try:
-        rates = [real(rate) for rate in sampling.split(",")]
-    except ValueError:
-        raise click.UsageError(f"--sampling: expected rates such as 0.05,0.1, found {sampling!r}") from None
+    options.refuse_idle("does not go with --sampling", "strategies", "collection", "recall")
+    rates = options.numbers(sampling, "--sampling: expected rates such as 0.05,0.1, found")
     if display["shape"] not in ("table", "json"):
         raise click.UsageError("--sampling is printed as a table or as json")
-    with progress("samples drawn") as tell:
-        errors = estimates(inputs, depths_of(depths), rates, draws=draws, seed=how["seed"], progress=tell)
-    show(errors, **display)
+    how = {"draws": draws, "seed": how["seed"]}
+    show_answer(estimates, inputs, depths_of(depths), rates, counting="samples drawn", **how, **display)
+
+
+def show_with_holes(function: Callable[..., tuple[Answer, int]], typed: dict[str, Any], **more: Any) -> None:
+    """Show an answer of `commands.pooling`, which also writes the unjudged documents to --holes and returns their number."""
+    from cranfield.formats.streams import all_or_none
+
+    inputs, display, how = options.split(typed, **more)
+    if not how["holes"]:
+        options.refuse_idle("goes with --holes FILE", "holes_depth")
+    with all_or_none():
+        answer, to_judge = function(inputs, **how)
+        if how["holes"]:
+            about(how["holes"], f"{to_judge} documents to judge")
+        show(answer, **display)
 
 
 @command.command("thin")
 @options.qrels_and_runs
-@option("-m --measures", "Measures to compute. May be repeated.", default=["AP nDCG@10"], metavar=None)
-@option(
-    "--holes FILE",
-    "Write a pool of the unjudged documents at the top of the runs.",
-    type=OUTPUT,
-    callback=options.writable,
-)
+@option("-m --measures", "Measures to compute.", default=["AP nDCG@10"])
+@option("--holes FILE", "Write a pool of the unjudged documents at the top of the runs.", type=NEW_FILE)
 @option("--holes-depth")
 @option("--lenient")
 @run_format
@@ -442,28 +444,20 @@ def _thin(**typed: Any) -> None:
     $ cranfield pool thin qrels.txt bm25.run dense.run
     """
     from cranfield.commands.pooling import thin
-    from cranfield.formats.streams import all_or_none
 
-    inputs, display, how = options.split(typed)
-    if not how["holes"]:
-        options.refuse_idle("goes with --holes FILE", "holes_depth")
-    with all_or_none():
-        readings, to_judge = thin(inputs, **how)
-        if how["holes"]:
-            about(how["holes"], f"{to_judge} documents to judge")
-        show(readings, **display)
+    show_with_holes(thin, typed)
 
 
 @command.command("stop")
 @click.argument("judgments", type=INPUT, metavar="LOG")
-@option("--pool FILE", "Pool that is being judged.", required=True, type=INPUT)
+@option("--pool FILE", "Pool that is being judged.", required=True)
 @option("--recall target", "Recall to reach.", default=0.95, was=["--target"])
 @rel
-@option("--confidence level", metavar=None)
-@option("--seconds FLOAT", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
-@option("--price FLOAT", "Price per judgment.", type=click.FloatRange(min=0))
+@option("--confidence level")
+@option("--seconds S", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
+@option("--price P", "Price per judgment.", type=click.FloatRange(min=0))
 @options.answer("table", "json")
-def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
+def _stop(**typed: Any) -> None:
     """Estimate which topics need no more judging.
 
     The estimate is the number of relevant documents not yet found, per topic.
@@ -473,7 +467,7 @@ def _stop(shape: str, output: str | None, verbose: bool, **how: Any) -> None:
     """
     from cranfield.commands.pooling import stopping
 
-    show(stopping(**how), shape, output, verbose=verbose)
+    show_answer(stopping, **typed)
 
 
 @command.command("qrels")

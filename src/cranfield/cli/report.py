@@ -55,29 +55,17 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 @option("--digits", "Number of decimals.", type=click.IntRange(0, 12), default=4)
 @rare("--verbose", "Print all caveats here as well; the report has them anyway.")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    output: str | None,
-    shape: str | None,
-    chart: str | None,
-    pair: tuple[str, str] | None,
-    digits: int,
-    spreadsheet: bool,
-    no_texts: bool,
-    documents: str | None,
-    verbose: bool,
-    latex: str | None,
-    **typed: Any,
-) -> None:
+def command(ctx: click.Context, /, output: str | None, no_texts: bool, verbose: bool, **typed: Any) -> None:
     from cranfield.cli.progress import progress
     from cranfield.commands.comparison import report
     from cranfield.formats.streams import write_bytes
     from cranfield.reports.writers import render
 
-    inputs, _, how = options.split(typed)
-    options.refuse_both(inputs, how["run_groups"], conventions=False)
+    how = options.with_inputs(typed)
+    options.refuse_both(how["inputs"], how["run_groups"], conventions=False)
+    shape, chart, pair, spreadsheet, latex = map(how.pop, ("shape", "chart", "pair", "spreadsheet", "latex"))
     ending = shape or ("tex" if latex and output in (None, "-") else _ending(output))
+    documents = how["documents"]
     _refuse_unwritable(ending, chart)
     if spreadsheet and ending != "csv":
         raise click.UsageError(f"--spreadsheet is for csv, not for {ending}")
@@ -88,8 +76,7 @@ def command(
     if documents and no_texts:
         raise click.UsageError("--no-texts leaves out the texts that --collection gives; give one of them")
     with progress("runs scored") as tell:
-        words: dict[str, Any] = {"documents": documents, "texts": ending == "html" and not no_texts}
-        page = report(inputs, command=as_typed(ctx), digits=digits, progress=tell, **words, **how)
+        page = report(command=as_typed(ctx), texts=ending == "html" and not no_texts, progress=tell, **how)
     data = render(page, ending, chart, pair or None, spreadsheet=spreadsheet, latex=latex or "both")
     if page.documents is not None:
         about(output or "-", f"{in_bytes(page.size_of_texts)} of it what documents say (--no-texts leaves that out)")

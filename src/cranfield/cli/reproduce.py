@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import COLLECTION, option
-from cranfield.cli.output import show
+from cranfield.cli.options import option
+from cranfield.cli.output import show_answer
 
 PLACE = 160
 RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
@@ -26,10 +26,10 @@ RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
 @click.argument("runs", nargs=-1, required=True, metavar=RUNS)
 @option(
     "-m --measures",
-    "Measures to compute, such as nDCG@10, AP(rel=2)@100, or trec_eval's names. May be repeated.",
+    "Measures to compute, such as nDCG@10, AP(rel=2)@100, or trec_eval's names.",
     default=["nDCG@10 AP"],
 )
-@option("--other-qrels QRELS", "Judgments of the reproduced runs, if they are on another collection.", type=COLLECTION)
+@option("--other-qrels QRELS", "Judgments of the reproduced runs, if they are on another collection.")
 @option("--p")
 @option("--depth K", "Number of documents to compare from the top of each list.  [default: all]", type=int)
 @option("--rel")
@@ -40,5 +40,4 @@ RUNS = "[ORIGINAL_BASE] ORIGINAL_ADVANCED [REPRODUCED_BASE] REPRODUCED_ADVANCED"
 def command(**typed: Any) -> None:
     from cranfield.commands.evaluation import reproduce
 
-    inputs, display, how = options.split(typed)
-    show(reproduce(inputs, **how), **display)
+    show_answer(reproduce, **options.with_inputs(typed))

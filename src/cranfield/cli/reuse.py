@@ -15,9 +15,8 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import INPUT, OUTPUT, option
-from cranfield.cli.output import about, show
-from cranfield.cli.pool import contributing, depths_of, pairs_of
+from cranfield.cli.options import INPUT, NEW_FILE, option
+from cranfield.cli.pool import contributing, depths_of, pairs_of, show_with_holes
 
 PLACE = 80
 
@@ -25,31 +24,19 @@ PLACE = 80
 @options.command(__doc__)
 @click.argument("qrels")
 @contributing
-@option("-m --measures", "Measures to compute. May be repeated.", default=["AP nDCG@10"])
+@option("-m --measures", "Measures to compute.", default=["AP nDCG@10"])
 @option(
-    "--team PATTERN=TEAM teams",
-    "Team of the runs that match a pattern; they are left out together. May be repeated.",
-    multiple=True,
+    "--team PATTERN=TEAM teams", "Team of the runs that match a pattern; they are left out together.", multiple=True
 )
 @option("--rel", "Lowest relevant grade.", default=1, metavar=None)
-@option("--new RUN", "Run that did not contribute, to be scored as well. May be repeated.", multiple=True, type=INPUT)
-@option(
-    "--holes FILE", "Write a pool of the documents to judge for the new runs.", type=OUTPUT, callback=options.writable
-)
+@option("--new RUN", "Run that did not contribute, to be scored as well.", multiple=True, type=INPUT)
+@option("--holes FILE", "Write a pool of the documents to judge for the new runs.", type=NEW_FILE)
 @option("--holes-depth")
 @option("--allow-unjudged")
 @options.answer("table", "json", "csv", "tsv")
 def command(depths: tuple[str, ...], teams: tuple[str, ...], **typed: Any) -> None:
     from cranfield.commands.pooling import reuse
-    from cranfield.formats.streams import all_or_none
 
-    inputs, display, how = options.split(typed)
-    if how["holes"] and not how["new"]:
+    if typed["holes"] and not typed["new"]:
         raise click.UsageError("--holes goes with --new RUN")
-    if not how["holes"]:
-        options.refuse_idle("goes with --holes FILE", "holes_depth")
-    with all_or_none():
-        answer, to_judge = reuse(inputs, depths_of(depths), teams=pairs_of("--team", teams, "PATTERN=TEAM"), **how)
-        if how["holes"]:
-            about(how["holes"], f"{to_judge} documents to judge")
-        show(answer, **display)
+    show_with_holes(reuse, typed, depths=depths_of(depths), teams=pairs_of("--team", teams, "PATTERN=TEAM"))

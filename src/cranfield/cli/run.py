@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from cranfield.cli import option_values, options
-from cranfield.cli.options import OUTPUT, option, rare
+from cranfield.cli import options
+from cranfield.cli.options import option, rare
 from cranfield.cli.output import show
 
 PLACE = 50
@@ -25,12 +25,10 @@ PARTIAL = 1  # the exit code if a topic failed
 @click.argument("collection", required=False)
 @option(
     "--system SPEC",
-    lambda: (
-        "System under test, such as bm25s or http:FILE.toml. "
-        f"It is one of {option_values.systems()}; options follow a colon, as in bm25s:k1=0.9,stem=no."
-    ),
+    "System under test, such as bm25s or http:FILE.toml. "
+    "It is one of {systems}; options follow a colon, as in bm25s:k1=0.9,stem=no.",
 )
-@option("-o --output RUN", "Run to write. RUN.stats.json next to it holds times and costs.", type=OUTPUT)
+@option("-o --output RUN", "Run to write. RUN.stats.json next to it holds times and costs.")
 @option("-k --depth K k", "Number of documents per topic.", default=1000)
 @option("--topic-fields F,F fields", "Fields of the topic to use as the query.", default="title", was=["--fields"])
 @option("--name NAME", "Tag of the run.  [default: the name of the file]")
@@ -55,7 +53,7 @@ PARTIAL = 1  # the exit code if a topic failed
 @rare("--price-per-hour P", "Price of the machine per hour, for the price of 1000 queries.", type=float)
 @option("--allow-unjudged")
 @option("--list listing", "List the systems and their options, and run nothing.", is_flag=True)
-@options.shape("text", "json", show_default=False)
+@options.shape("text", "json")
 @click.pass_context
 def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how: Any) -> None:
     from cranfield.cli.progress import progress

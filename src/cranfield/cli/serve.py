@@ -14,38 +14,20 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import RegistryName, limits_of, option, rare, server_limits
+from cranfield.cli.options import RegistryName, limits_of, option
 from cranfield.cli.output import note
 
 PLACE = 78
 
 
-def roles() -> list[str]:
-    """The roles that an invitation can give."""
-    from cranfield.store.roles import ROLES
-
-    return list(ROLES)
-
-
 @options.command(__doc__)
 @click.argument("folder")
 @option("--db", "Log of judgments.  [default: FOLDER/work.db]", metavar="postgresql://…")
-@options.listening(port=8765)
+@options.serving(8765, "Passwords and labels")
 @option("--accounts", "Require name and password on this machine too.", is_flag=True)
-@options.tls
-@option(
-    "--behind-proxy ADDRESS proxy",
-    "Address of the reverse proxy that handles TLS. Its X-Forwarded-For header is trusted.",
-)
-@rare("--insecure", "Serve other machines without TLS. Passwords and labels can then be read on the way.", is_flag=True)
-@option(
-    "--allow-host NAME hosts",
-    "Host name that browsers may use. Links contain the first. May be repeated.",
-    multiple=True,
-)
-@server_limits
+@option("--allow-host NAME hosts", "Host name that browsers may use. Links contain the first.", multiple=True)
 @option("--link", "Print a new link to the running server, and exit.", is_flag=True)
-@option("--invite", "Print an invitation for this role to the running server, and exit.", type=RegistryName(roles))
+@option("--invite", "Print an invitation for this role to the running server, and exit.", type=RegistryName("roles"))
 @option("--example", "Fill a new FOLDER with the bundled collection and its runs.", is_flag=True)
 def command(folder: str, link: bool, invite: str | None, example: bool, db: str | None, **how: Any) -> None:
     refuse_missing()

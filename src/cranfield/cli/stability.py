@@ -15,9 +15,9 @@ from typing import Any
 
 import click
 
-from cranfield.cli import option_values, options
-from cranfield.cli.options import COLLECTION, INPUT, option, rare
-from cranfield.cli.output import is_chart, show
+from cranfield.cli import options
+from cranfield.cli.options import option, rare
+from cranfield.cli.output import is_chart, show_answer
 
 PLACE = 140
 PARTS = "measures, qrels, halves, discrimination, generalisability"
@@ -39,25 +39,23 @@ PARTS_OF_OPTION = {  # the parts that an option changes
 @options.runs_or_table()
 @option(
     "--of PARTS parts",
-    f"Parts of the analysis to run. They are {PARTS}, and lists, which compares result lists by RBO. May be repeated.  "
+    f"Parts of the analysis to run. They are {PARTS}, and lists, which compares result lists by RBO.  "
     "[default: all but lists]",
     multiple=True,
 )
-@option(
-    "--other-qrels QRELS", "Second judgments, whose ranking of the runs is compared with the first.", type=COLLECTION
-)
-@rare("--other-table FILE", "Scores under second judgments, for use with --table.", type=INPUT)
+@option("--other-qrels QRELS", "Second judgments, whose ranking of the runs is compared with the first.")
+@rare("--other-table FILE", "Scores under second judgments, for use with --table.")
 @option(
     "--coefficient NAMES kinds",
     "Coefficient that compares rankings, such as tau, tau-ap, tau-ap-b, spearman or rbo. The part lists also takes "
-    "overlap@10 and others. May be repeated.  [default: tau tau-ap-b rbo; rbo for lists]",
+    "overlap@10 and others.  [default: tau tau-ap-b rbo; rbo for lists]",
     multiple=True,
     was=["--kind"],
 )
 @option("--p")
 @option(
     "--test NAME",
-    lambda: f"Test that separates runs, without correction for paired tests. It is {option_values.separating_tests()}.",
+    "Test that separates runs, without correction for paired tests. It is {separating_tests}.",
     default="randomised-tukey",
 )
 @option("--alpha", "Significance level of the test.")
@@ -76,7 +74,6 @@ PARTS_OF_OPTION = {  # the parts that an option changes
 @options.answer("text", "json", "csv", "tsv")
 @options.rules
 def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import stability
 
     inputs, display, how = options.split(typed, parts=options.words(parts), kinds=options.words(kinds))
@@ -93,6 +90,4 @@ def command(parts: tuple[str, ...], kinds: tuple[str, ...], **typed: Any) -> Non
         raise click.UsageError("lists have no chart; choose halves, discrimination, generalisability or qrels")
     if "lists" in how["parts"] and len(how["parts"]) > 1 and display["shape"] in ("csv", "tsv"):
         raise click.UsageError(f"--format {display['shape']} holds one part; choose one with --of")
-    with progress("parts") as tell:
-        answer = stability(inputs, progress=tell, **how)
-    show(answer, **display)
+    show_answer(stability, inputs, counting="parts", **how, **display)
