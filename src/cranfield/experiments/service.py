@@ -387,8 +387,8 @@ async def _assign(request: ServiceRequest) -> dict[str, Any]:
             events.append(_event(request, {**happening, **whose, **one.exposure(hashes[one.experiment])}))
     if events:
         await service.store([(event, f"{event.line()}\n".encode()) for event in events])
-    shown = [event.experiment for event in events]
-    return {"unit": unit, "assignments": [one._asdict() for one in assignments], "exposed": shown}
+    experiments = [event.experiment for event in events]
+    return {"unit": unit, "assignments": [one._asdict() for one in assignments], "exposed": experiments}
 
 
 def _exposed(request: ServiceRequest, experiments: Sequence[str]) -> Sequence[str]:
