@@ -146,7 +146,7 @@ def test_every_output_option_is_checked_before_the_command_runs():
         f"{words} {option.opts}"
         for words, command in every_command()
         for option in command.params
-        if "-o" in option.opts and option.callback not in (options.writable, options.writable_folder)
+        if "-o" in option.opts and option.type not in (options.NEW_FILE, options.NEW_FOLDER)
     ]
     assert unchecked == []
 

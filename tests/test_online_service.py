@@ -636,13 +636,13 @@ def test_too_many_requests_and_too_many_bytes_on_their_way_are_503(service, call
         assert caller.send("/events", event("many")).status == 503
     finally:
         service.at_once -= service_module.MOST_AT_ONCE
-    service.memory.take("192.0.2.1", service.memory.most // 4)
-    held, service.memory.held = service.memory.held, service.memory.most
-    try:
-        assert caller.send("/events", event("many")).status == 503
-    finally:
-        service.memory.held = held
-        service.memory.give_back("192.0.2.1", held)
+    with service.memory.reading("192.0.2.1") as body:
+        body.take(service.memory.most // 4)
+        held, service.memory.held = service.memory.held, service.memory.most
+        try:
+            assert caller.send("/events", event("many")).status == 503
+        finally:
+            service.memory.held = held
     assert caller.send("/events", event("many")).status == 202
 
 

@@ -131,6 +131,6 @@ def filled(text: str, separator: str = ", ") -> str:
     """A text of the help in which {kind} is replaced by the names of that kind.
 
     >>> filled("Rule for ties: {grade_ties}.")
-    'Rule for ties: lower, higher, mean.'
+    'Rule for ties: lower, higher, open.'
     """
     return text.format_map(_Names(separator))
