@@ -62,7 +62,7 @@ class ProviderEvaluator(providers.Evaluator):
                 yield Metric(query_id=topic, measure=measure, value=value)
 
     def calc_aggregate(self, run: Any) -> dict[ir_measures.Measure, float | int]:
-        """One number for each measure, put together by the measure's own aggregator."""
+        """One number per measure, computed by the measure's own aggregator."""
         return {measure: _aggregate(measure, values) for measure, values in self._values(run)}
 
     def calc(self, run: Any) -> CalcResults:

@@ -72,7 +72,7 @@ class Partial:
         return answer
 
     def means(self, rows: npt.NDArray[np.bool_] | None = None) -> Floats:
-        """Runs × measures: the means over topics without undefined values."""
+        """Runs × measures: the mean over the topics for which the measure is defined."""
         values = self.values(rows)
         answer = np.full(values.shape[:2], np.nan)
         for m, measure in enumerate(self.measures.values()):
@@ -84,7 +84,7 @@ class Partial:
 
 
 def _part(judgments: Judgments, rows: npt.NDArray[np.bool_]) -> Judgments:
-    """The marked judgments; all other documents count as unjudged."""
+    """Only the judgments that `rows` marks; all other documents count as unjudged."""
     mine = rows[judgments.row]
     part = judgments.only(judgments.row[mine], judgments.topic[mine], judgments.grade[mine])
     part.of_row = np.where(rows, judgments.of_row, -1.0)

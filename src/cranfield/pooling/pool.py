@@ -95,7 +95,7 @@ class Session:
             self._prepare(desk, (judged or {}).get(topic, {}), self.labels.get(topic, {}))
 
     def _prepare(self, desk: _Desk, before: Mapping[str, float], labels: Mapping[str, float]) -> None:
-        """Tell a picker the labels: earlier ones at once, the session's own when the picker asks for them."""
+        """Pass labels to a picker: earlier ones at once, the session's own in reply to its picks."""
         picker, candidates = desk.picker, desk.picker.candidates
         for document, grade in before.items():
             if grade >= 0 and document in candidates.number and document not in labels:
@@ -140,12 +140,12 @@ class Session:
         return sum(len(desk.out) for desk in self._desks.values())
 
     def next(self, topic: str | None = None) -> PoolItem | None:
-        """The next document of one topic, or of the topic with the fewest leases; None when done."""
+        """Lease the next document of a topic, by default of the topic with the fewest leases; None if none is left."""
         topics = [topic] if topic is not None else sorted(self._desks, key=lambda name: self._desks[name].handed)
         return next((item for name in topics for item in self.take(1, name)), None)
 
     def take(self, n: int, topic: str | None = None) -> list[PoolItem]:
-        """Lease up to n documents at once, without labels in between."""
+        """Lease up to n documents of one topic or of all topics, without waiting for labels in between."""
         if topic is None:
             items: list[PoolItem] = []
             while len(items) < n and (item := self.next()) is not None:
@@ -261,7 +261,7 @@ class Pool(Answer):
         return [item.document for item in self.items if item.topic == topic]
 
     def notes(self, shell: bool = False) -> list[str]:
-        """How the pool was made, one sentence each."""
+        """Sentences about how the pool was made, and about the labels so far."""
         session, tops = self.session, self.rankings
         to_judge = sum(item.priority > 0 for item in self.items) if session.strategy.samples else len(self)
         of = f" drawn of {len(self)}" if to_judge < len(self) else ""
@@ -405,7 +405,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _refuse(method: Strategy, limits: Mapping[str, int | None], options: Mapping[str, Any]) -> None:
-    """Refuse limits below 1, and limits that would break the promise of a strategy."""
+    """Raise ConventionError for limits below 1 and for options that do not fit the strategy."""
     for name, value in limits.items():
         if value is not None and value < 1:
             raise ConventionError(f"{name} must be 1 or more, got {value}")
@@ -418,7 +418,7 @@ def _refuse(method: Strategy, limits: Mapping[str, int | None], options: Mapping
         return
     if any(value is not None for value in limits.values()):
         raise ConventionError(
-            f"{method.name} says itself how many it draws; cap, next and budget would spoil the sample"
+            f"{method.name} sets the size of its sample itself; cap, next and budget would spoil the sample"
         )
     if (options.get("qrels") and not options.get("keep_judged")) or options.get("priorities"):
         raise ConventionError(
@@ -428,7 +428,7 @@ def _refuse(method: Strategy, limits: Mapping[str, int | None], options: Mapping
 
 
 def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[str, str]) -> list[int] | None:
-    """One number per run, 1 first; runs without a priority come last. Patterns match runs or their teams.
+    """The tier of each run: 1 is pooled first, runs without a priority last. Patterns match runs or their teams.
 
     >>> tiers_of(["a1", "a2", "b1"], {"a*": 1}, {})
     [1, 1, 2]
@@ -514,7 +514,7 @@ def _assigned(items: list[PoolItem], assessors: Sequence[str]) -> list[PoolItem]
 
 @dataclass(frozen=True)
 class Collected:
-    """Qrels from labels; `missing` documents of the pool have no label."""
+    """Qrels made from labels; `missing` is the number of pooled documents without a label."""
 
     qrels: Qrels
     labels: int

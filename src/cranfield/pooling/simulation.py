@@ -136,7 +136,7 @@ class Simulation(Answer):
 
 
 def _refuse_unfit(strategies: Sequence[Strategy], texts: Any) -> None:
-    """Refuse strategies that cannot be replayed, or not without texts."""
+    """Raise ConventionError for a strategy that draws a sample, or that needs texts if there are none."""
     for each in strategies:
         if each.samples:
             raise ConventionError(f"{each.name} draws a sample; pool simulate --sampling shows how well it estimates")
@@ -216,7 +216,7 @@ class JudgedTopic:
     relevant: Any
 
     def judged(self, qrels: Qrels, rel: float) -> JudgedTopic:
-        """The same with exactly the judged documents, whether a run returned them or not."""
+        """This topic with exactly its judged documents as candidates, including those that no run returned."""
         with_row = self.row >= 0
         part = self.candidates.keep(with_row)
         number = qrels.topics.index(part.topic)
@@ -259,7 +259,7 @@ class _Stage:
     texts: Any
 
     def replay(self, strategy: Strategy) -> Replay:
-        """What a strategy finds, and when the ranking of the runs settles."""
+        """Replay one strategy: what it finds, and when the ranking of the runs settles."""
         areas, curves, gains, saved, needed = [], [], [], [], []
         judged = np.zeros((len(self.efforts), len(self.partial.qrels)), bool)
         for topic in self.topics:
@@ -326,7 +326,7 @@ class _Stage:
 
 @dataclass(frozen=True)
 class EstimatorError:
-    """One estimator at one rate: errors of the mean over topics, over all runs and samples, and their standard errors."""
+    """The errors of one estimator at one sampling rate, over all runs and samples, with standard errors."""
 
     measure: str
     sample: str  # the sampling strategy
@@ -465,7 +465,7 @@ def _values(
     chances_of: Known,
     listed: npt.NDArray[np.bool_],
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Runs × topics, and which topics have an estimate: those with a relevant document in the sample.
+    """The estimates (runs × topics), and which topics have one: those with a relevant document in the sample.
 
     The estimator sees the rows that are `listed`; those outside the sample have a grade of -1.
     """

@@ -71,8 +71,8 @@ class Journal:
         head = _parsed(lines[0]) if lines else task
         if not isinstance(head, dict) or "journal" not in head:
             raise DataError(
-                f"{self.path}: no journal, or one whose first line is damaged (found {lines[0][:60]!r}), so that it is not "
-                "known what it answers; delete it to start anew"
+                f"{self.path}: not a journal, or its first line is damaged (found {lines[0][:60]!r}), so that nobody knows "
+                "which run it belongs to; delete it to start anew"
             )
         if head != task:
             other = next((key for key in task if head.get(key) != task[key]), "version")

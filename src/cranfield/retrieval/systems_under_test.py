@@ -177,7 +177,7 @@ def listed() -> list[type[System]]:
 
 
 def specs() -> list[str]:
-    """How to type each system."""
+    """The SPEC of each system, as users type it."""
     return [cls.usage for cls in listed()] + [f"{name}:URL" for name in templates()]
 
 

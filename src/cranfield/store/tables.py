@@ -179,7 +179,7 @@ tallies = _table(
     *_texts("last"),  # when the last of them was answered, or sent
 )
 
-# of what was answered, and the most of what was sent
+# per model: the usage of answered questions, and the possible maximum of those that were only sent
 spending = _table("spending", *_keys("model"), *_columns(Double, "tokens", "cost", nullable=False))
 
 hashes = _table("hashes", *_keys("kind", "name"), *_texts("hash"))  # kind: of the record
@@ -201,7 +201,7 @@ invitations = _table(
     "invitations",
     Column("id", Integer, primary_key=True),
     *_texts("hash", "role", "name", "inviter", "created", "until"),
-    _flag("reset"),  # another password for an account that is there,
+    _flag("reset"),  # whether it sets a new password of an existing account
     info=PASSING,
 )
 

@@ -316,7 +316,7 @@ def _as_many_nonrelevant(topic: TopicPreferences, only: str) -> float:
 
 
 def _recount(copies: tuple[Ints, Floats], most: int, returned: int, only: str) -> tuple[int, int]:
-    """Count one subgroup: pairs above the lowest level, and of each document with the first `most` at that level."""
+    """Count the pairs of a subgroup: above its lowest level, and each document with the first `most` of that level."""
     place, level = copies
     lowest = level == level[-1]
     within = place < returned if only else np.ones(len(place), bool)

@@ -1,9 +1,9 @@
 """Continuous active learning: a model of relevance, trained on the labels so far, chooses what to judge next.
 
-The baseline implementation of Cormack & Grossman, with one change: the topic's text is the first relevant
-document, a hundred documents temporarily count as not relevant, and batches grow by a tenth, so that a topic is
-trained about forty times, not once per label. The hundred are sampled from documents that no run returned, not from
-the candidates: a pool has so many relevant documents that its own would teach the model to avoid them.
+This is the baseline implementation of Cormack & Grossman. The topic's text is the first relevant document, and a
+hundred documents temporarily count as not relevant. Batches grow by a tenth, so that the model of a topic is trained
+about forty times, not once per label. One thing differs: the hundred are sampled from documents that no run returned.
+Candidates would teach the model to avoid relevant documents, because many of them are relevant.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class DocumentTexts:
         return self._space[2]
 
     def vector(self, text: str) -> Any:
-        """A text as one row with the same terms; words that no document has are ignored."""
+        """A text as a row like those of `vectors`; words that no document contains are ignored."""
         column, rarity, _ = self._space
         return _rows([{term: n for term, n in _term_counts(text).items() if term in column}], column, rarity)
 

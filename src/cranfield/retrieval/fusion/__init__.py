@@ -119,7 +119,7 @@ def weights_for(method: FusionMethod, weights: Sequence[float] | None, names: Se
         raise ConventionError(f"{method.name} takes no weights; {methods_that('takes_weights')} do")
     numbers = [float(weight) for weight in weights]
     if len(numbers) != len(names) or not all(map(math.isfinite, numbers)):
-        raise ConventionError(f"expected {len(names)} weights, one a run, found {', '.join(map(str, weights))}")
+        raise ConventionError(f"expected {len(names)} weights, one per run, found {', '.join(map(str, weights))}")
     return np.array(numbers)
 
 

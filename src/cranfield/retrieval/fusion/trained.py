@@ -27,7 +27,7 @@ LILLIS_2010 = (
 
 
 class _Learner(FusionMethod):
-    """The base of the methods that learn; what a rank is worth may rise with the rank."""
+    """The base of the methods that learn; a deeper rank may be worth more."""
 
     reference = LILLIS_2010
     trained = True
@@ -139,7 +139,7 @@ class _BySegments(_Learner):
         return np.searchsorted(self.ends, lists.rank)
 
     def learnt(self, values: Floats, lists: AlignedRuns, deeper: float) -> Floats:
-        """What was learnt about the segment of each row; `deeper` for ranks below the last segment."""
+        """The learnt value of each row's segment; `deeper` for ranks below the last segment."""
         segment = self.segment(lists)
         inside = segment < len(self.ends)
         return np.where(inside, values[lists.run, np.where(inside, segment, 0)], deeper)
@@ -210,7 +210,7 @@ class SlideFuse(PosFuse):
     window = Whole(5, "how many ranks to each side", low=0)
 
     def votes(self, lists: AlignedRuns, norm: Norm) -> Votes:
-        """The window is cut at the end of the list."""
+        """The mean share over the window of each row, which is cut at the ends of the list."""
         window, deepest = self.window, self.shares.shape[1] - 1
         low = np.maximum(lists.rank - window, 1)
         high = np.minimum(lists.rank.astype(np.int64) + window, lists.size)
