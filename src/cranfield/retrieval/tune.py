@@ -166,8 +166,8 @@ class _Training:
         scores, tuned = self.learnt(topics)
         judged = set(self.qrels.topics) if topics is None else set(topics) & set(self.qrels.topics)
         both = sum(decode(topic) in judged for topic in self.lists.topics)
-        flattered = f"{both} of {len(self.lists.topics)} topics were trained on; on them, the scores of the fused run are too high"
-        return Fused(self.fusion.run(self.lists, scores), tuned, (f"{flattered} (use folds)",))
+        note = f"{both} of {len(self.lists.topics)} topics were trained on; scores on them are too high (use folds)"
+        return Fused(self.fusion.run(self.lists, scores), tuned, (note,))
 
     def crossed(self, folds: int, seed: int) -> Fused:
         """Fuse each fold with a model trained on the judged topics of the other folds."""
