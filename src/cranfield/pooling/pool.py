@@ -77,7 +77,7 @@ class Session:
         judged: Mapping[str, Mapping[str, float]] | None = None,
         labels: Iterable[Judgment] = (),
         budget: int | None = None,
-        tiers: Sequence[int] | None = None,
+        tiers: Sequence[int] = (),
         texts: Any = None,
     ) -> None:
         refuse_below(0, seed=seed)
@@ -90,7 +90,11 @@ class Session:
         self._desks: dict[str, _Desk] = {}
         for topic, candidates in rankings.candidates.items():
             rng = np.random.default_rng([seed, zlib.crc32(encode(topic))])
-            desk = _Desk(start(self.strategy, candidates, rng, tiers, texts))
+            if len(set(tiers)) < 2:
+                picker = self.strategy.start(candidates, rng, texts)
+            else:
+                picker = Tiered(self.strategy, candidates, rng, tiers, texts)
+            desk = _Desk(picker)
             self._desks[topic] = desk
             self._prepare(desk, (judged or {}).get(topic, {}), self.labels.get(topic, {}))
 
@@ -189,15 +193,6 @@ class Session:
             desk.picker.know(number, grade >= self.rel)
 
 
-def start(
-    strategy: Strategy, candidates: Candidates, rng: np.random.Generator, tiers: Sequence[int] | None, texts: Any
-) -> Picker:
-    """A picker for a topic; with tiers (one per run, 1 first), documents of a lower tier come first."""
-    if tiers is None or len(set(tiers)) < 2:
-        return strategy.start(candidates, rng, texts)
-    return Tiered(strategy, candidates, rng, tiers, texts)
-
-
 class Tiered(Picker):
     """One picker per tier of runs; the next tier starts when all documents of the one before were picked."""
 
@@ -207,14 +202,13 @@ class Tiered(Picker):
         super().__init__(candidates)
         best = np.full(len(candidates), np.iinfo(np.int64).max)
         np.minimum.at(best, candidates.document, np.asarray(tiers, np.int64)[candidates.run])
+        levels, self.part_of = np.unique(best, return_inverse=True)
         self.parts: list[tuple[np.ndarray[Any, Any], Picker]] = []
-        for tier in np.unique(best).tolist():
-            mask = best == tier
-            self.parts.append((np.flatnonzero(mask), strategy.start(candidates.keep(mask), rng, texts)))
-        self.part_of = np.searchsorted(np.unique(best), best)
         self.place = np.zeros(len(candidates), np.int64)
-        for numbers, _ in self.parts:
-            self.place[numbers] = np.arange(len(numbers))
+        for part in range(len(levels)):
+            mask = self.part_of == part
+            self.parts.append((np.flatnonzero(mask), strategy.start(candidates.keep(mask), rng, texts)))
+            self.place[mask] = np.arange(mask.sum())
 
     def choose(self) -> int:
         for numbers, picker in self.parts:
@@ -427,14 +421,12 @@ def _refuse(method: Strategy, limits: Mapping[str, int | None], options: Mapping
         )
 
 
-def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[str, str]) -> list[int] | None:
+def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[str, str]) -> list[int]:
     """The tier of each run: 1 is pooled first, runs without a priority last. Patterns match runs or their teams.
 
     >>> tiers_of(["a1", "a2", "b1"], {"a*": 1}, {})
     [1, 1, 2]
     """
-    if not priorities:
-        return None
 
     def fits(pattern: str, run: str) -> bool:
         own = (team for team_pattern, team in teams.items() if fnmatch.fnmatchcase(run, team_pattern))
@@ -444,7 +436,7 @@ def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[
     for pattern in priorities:
         if not any(pattern in patterns for patterns in fitting.values()):
             raise DataError(f"priority for {pattern!r}: no run or team is called that; runs are {', '.join(runs)}")
-    last = max(priorities.values()) + 1
+    last = max(priorities.values(), default=0) + 1
     return [min((priorities[pattern] for pattern in fitting[run]), default=last) for run in runs]
 
 

@@ -384,20 +384,16 @@ def estimates(
     judged = _Judged(partial, topics, inside, partial.values(inside)[:, 0], rel)
     rows = []
     for rate in rates:
-        for name, sample in _samples(rate):
+        samples: dict[str, SamplingStrategy] = {
+            "infAP": Uniform(rate=rate),
+            "xinfAP": Stratified(strata=f"10:{min(1.0, 2 * rate)}/1000000:{rate}"),  # the top ten twice as densely
+            "statAP": Weighted(rate=rate),
+        }
+        for name, sample in samples.items():
             rows.append(_estimate(name, sample, judged, draws, seed))
             if progress is not None:
-                progress(len(rows), 3 * len(rates))
+                progress(len(rows), len(samples) * len(rates))
     return EstimatorErrors(rows)
-
-
-def _samples(rate: float) -> list[tuple[str, SamplingStrategy]]:
-    """Each estimator with its sampling strategy; for xinfAP the top ten is sampled twice as densely as the rest."""
-    return [
-        ("infAP", Uniform(rate=rate)),
-        ("xinfAP", Stratified(strata=f"10:{min(1.0, 2 * rate)}/1000000:{rate}")),
-        ("statAP", Weighted(rate=rate)),
-    ]
 
 
 @dataclass(frozen=True)
@@ -476,7 +472,7 @@ def _values(
     part.of_row = np.where(listed, grade, np.nan)
     part.extras = replace(whole.extras, probabilities=chances_of)
     values = []
-    for run in judged.partial.hits:
-        hits = join(run, part, evaluator.conventions)
+    for by_rule in judged.partial.hits:
+        hits = join(by_rule[evaluator.conventions], part, evaluator.conventions)
         values.append(estimator(hits.where(~np.isnan(hits.grade))))
     return np.stack(values), part.relevant(judged.rel) > 0

@@ -56,13 +56,12 @@ class _Learner(Picker):
         super().__init__(candidates)
         self.strength = strategy.strength
         for document in candidates.documents:
-            texts.document(document)  # raises an error that names the missing one
+            _text_of("document", document, texts.documents)  # raises an error that names the missing one
         mine = np.array([texts.row[document] for document in candidates.documents])
         others = np.setdiff1d(np.arange(len(texts.documents)), mine)
         supposed = rng.choice(others, min(strategy.presume, len(others)), replace=False)
-        self.vectors = _turned(
-            texts.vectors[mine], texts.vector(texts.topic(candidates.topic)), texts.vectors[supposed]
-        )
+        query = texts.vector(_text_of("topic", candidates.topic, texts.topics))
+        self.vectors = _turned(texts.vectors[mine], query, texts.vectors[supposed])
         self.labels: dict[int, bool] = {}
         self.batch = 1
         self.queue: list[int] = []
@@ -158,14 +157,6 @@ class DocumentTexts:
         }
         return cls(documents, topics)
 
-    def document(self, name: str) -> str:
-        """Title and text of one document; DataError if the collection lacks it."""
-        return _text_of("document", name, self.documents)
-
-    def topic(self, name: str) -> str:
-        """Title, description and narrative of one topic; DataError if the collection lacks it."""
-        return _text_of("topic", name, self.topics)
-
     @cached_property
     def row(self) -> dict[str, int]:
         """The row of each document in `vectors`."""
@@ -192,6 +183,7 @@ class DocumentTexts:
 
 
 def _text_of(kind: str, name: str, texts: Mapping[str, str]) -> str:
+    """The text of a document or topic; DataError if the collection lacks it."""
     if name not in texts:
         raise DataError(f"{kind} {name!r} is not among the {len(texts)} of the collection")
     return texts[name]
