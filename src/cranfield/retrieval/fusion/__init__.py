@@ -16,6 +16,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.kernels import encode
 from cranfield.base.parameters import refuse_below
 from cranfield.base.run import Run
+from cranfield.base.text_layout import name_list
 from cranfield.formats import as_qrels, as_runs
 from cranfield.retrieval.fusion.aligned_runs import AlignedRuns, lists_of
 from cranfield.retrieval.fusion.method import METHODS, FusionMethod
@@ -129,5 +130,4 @@ def methods_that(*claims: str) -> str:
     >>> methods_that("trained", "needs_weights")
     'w-sum, WMNZ, Mixed, MAPFuse, PosFuse, ProbFuse, SegFuse, BayesFuse and SlideFuse'
     """
-    *names, last = (name for name, method in METHODS.items() if any(getattr(method, claim) for claim in claims))
-    return f"{', '.join(names)} and {last}" if names else last
+    return name_list([name for name, method in METHODS.items() if any(getattr(method, claim) for claim in claims)])

@@ -116,8 +116,6 @@ class Client:
             value = self._judged(status, answered, content, path)
             _left(deadline)  # parsing JSON takes time as well
             return value
-        except TooLargeError:
-            raise
         except TimeoutError:
             self._drop()
             raise Busy(f"{self.where}: no answer within {self.timeout:g} s", kind="silence") from None
