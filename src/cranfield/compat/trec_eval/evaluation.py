@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cranfield.base.collection import Qrels
-    from cranfield.base.kernels import HitRows
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.compat.trec_eval.catalogue import Kind, Request
     from cranfield.compat.trec_eval.inputs import TrecEvalInputs, TrecEvalOptions, ZScores
@@ -67,7 +66,9 @@ class Evaluation:
         self.missing = inputs.match.retrieved == 0
         self.lines: PreferenceLines | None = None
         if isinstance(inputs.judged, PreferenceLevels):
-            self.lines = trec_eval_lines(inputs.judged, inputs.match, options.deepest, options.version)
+            lines = lines_of_run(inputs.judged, inputs.match, options.deepest)
+            level = lines.level.astype(np.float32).astype(np.float64) if options.version == 9 else lines.level
+            self.lines = replace(lines, names=inputs.judged.documents, level=level)  # numbered as trec_eval does
         self.topics = self._topics()
         self.columns = self._columns()
 
@@ -277,15 +278,6 @@ def _total(evaluation: Evaluation, column: OutputColumn, topics: int, unseen: in
     if kind.total == "geometric":
         return math.exp((added + unseen * math.log(LOWEST)) / topics)
     return added / topics
-
-
-def trec_eval_lines(
-    preferences: PreferenceLevels, match: HitRows, deepest: int | None, version: int
-) -> PreferenceLines:
-    """Preference lines with the returned documents, numbered as trec_eval does."""
-    lines = lines_of_run(preferences, match, deepest)
-    level = lines.level.astype(np.float32).astype(np.float64) if version == 9 else lines.level
-    return replace(lines, names=preferences.documents, level=level)
 
 
 def preference_value(name: str, topic: TopicPreferences) -> float:
