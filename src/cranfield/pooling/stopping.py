@@ -67,7 +67,7 @@ def _recall(relevant: int, unfound: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Stoppings(Rows[Stopping]):
-    """All topics of a pool; `seconds` and `price` are those of one judgment, if known."""
+    """The stopping decisions for all topics of a pool; `seconds` and `price` are those of one judgment, if known."""
 
     rows: list[Stopping]
     seconds: float | None = None

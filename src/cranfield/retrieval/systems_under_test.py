@@ -60,7 +60,7 @@ class Unreachable(DataError):
 
 
 class Broken(DataError):
-    """A failure in the middle of all queries; the answers so far are kept."""
+    """A failure of a system that answers all queries at once; `answers` are those before the failure."""
 
     def __init__(self, problem: str, answers: dict[str, Ranking]) -> None:
         super().__init__(problem)

@@ -38,7 +38,7 @@ ROUNDS = 20
 
 @dataclass(frozen=True)
 class Tuned:
-    """Weights tuned on training topics: one per run, their score there, and how many were tried."""
+    """Weights tuned on training topics: one per run, their score there, and how many settings were tried."""
 
     runs: tuple[str, ...]
     weights: tuple[float, ...]

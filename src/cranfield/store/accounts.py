@@ -432,6 +432,6 @@ def _days(days: float) -> timedelta:
 
 
 def _later(time: str, by: timedelta) -> str:
-    """A later time, as events write times."""
+    """The time `by` later, in the format of event times."""
     then = (datetime.fromisoformat(time) + by).astimezone(UTC)
     return then.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
 
 def plain_start(text: str) -> str:
-    r"""The text of a cut escaped form, without an escape that the cut divided.
+    r"""The text of an escaped form that was cut off, without a divided escape at its end.
 
     >>> plain_start("a\\\\b\\u00")
     'a\\b'
@@ -55,7 +55,7 @@ def length_of(column: Any) -> Any:
 
 
 def one_of(column: Column[str], values: Iterable[str]) -> Iterator[ColumnElement[bool]]:
-    """Conditions that together say that a column holds one of these values, at most `MANY` values in each."""
+    """Conditions for a column to hold one of these values: one of them must be true, each names at most `MANY` values."""
     every = list(values)
     for start in range(0, len(every), MANY):
         yield column.in_(every[start : start + MANY])

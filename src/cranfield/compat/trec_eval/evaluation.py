@@ -74,7 +74,7 @@ class Evaluation:
 
     @property
     def qrels(self) -> Qrels:
-        """The judgments, where they are grades."""
+        """The judgments; only for grades, not for preferences."""
         judged: Any = self.inputs.judged
         return judged  # type: ignore[no-any-return]
 
@@ -206,7 +206,7 @@ def _format(options: TrecEvalOptions) -> str:
 
 
 def _shape(kind: Kind, z: bool) -> str:
-    """How one value of a measure is written."""
+    """The printf format of a measure's values."""
     if kind.name == "relstring":
         return "'%s'"
     return "%d" if kind.total == "sum" and not z else "%6.4f"
@@ -241,7 +241,7 @@ def topic_lines(evaluation: Evaluation) -> list[str]:
 
 
 def _text(kind: Kind, value: Any, z: bool) -> str:
-    """One value; a NaN shows its sign, as in C."""
+    """A value as it is printed; a NaN shows its sign, as in C."""
     if value != value:
         return "  -nan" if math.copysign(1.0, value) < 0 else "   nan"
     text: str = _shape(kind, z) % value

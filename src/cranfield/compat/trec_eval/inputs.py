@@ -235,7 +235,7 @@ def _judged_once(text: TextSource, reason: str, twice: dict[int, str]) -> Qrels:
 def _without_repeats(
     run: Run, index: Index, order: Order, options: TrecEvalOptions, reason: str, twice: dict[int, str]
 ) -> HitRows:
-    """The match of a run with repeated documents, cut first; topics that still repeat one are noted and left empty."""
+    """The match of a run with repeated documents, after the cut of -M; topics that still repeat one are noted and left empty."""
     from cranfield.base.kernels.twin import rank
 
     table = run.table

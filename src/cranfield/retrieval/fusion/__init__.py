@@ -104,7 +104,7 @@ def learn(
 
 
 def chosen_topics(lists: AlignedRuns, topics: Iterable[str]) -> npt.NDArray[np.bool_]:
-    """Which of the topics have these ids; DataError if none."""
+    """Which topics of the runs have these ids; DataError if none has."""
     ids = {encode(topic) for topic in topics}
     mask = np.array([topic in ids for topic in lists.topics], bool)
     if not mask.any():
