@@ -208,7 +208,7 @@ def masked(text: str, folder: Path, timed: bool = False) -> str:
         text = re.sub(r'("machine": )\{[^}]*\}', r"\1{}", text)
         text = re.sub(rf'("(?:{TIMES})": )[\d.e+-]+', r"\1N", text)
         text = re.sub(rf"{NUMBER} (?:bytes|kB|MB|GB)\b", "N MB", text)
-        text = re.sub(rf"{NUMBER}(?= (?:s|ms|a second|queries a second|for 1000 queries)\b)", "N", text)
+        text = re.sub(rf"{NUMBER}(?= (?:s|ms|per second|queries per second|for 1000 queries)\b)", "N", text)
         text = re.sub(rf"\b(mean|median|p95|p99) {NUMBER}", r"\1 N", text)
     return text
 

@@ -366,7 +366,7 @@ def test_a_document_twice_in_a_topic_is_refused():
         ({"method": "RRF", "norm": "z"}, "RRF reads ranks"),
         ({"method": "CombSUM", "norm": "zz"}, "no normalisation 'zz'; there are none, min-max"),
         ({"method": "CombMNZ", "weights": [1, 2]}, "CombMNZ takes no weights"),
-        ({"method": "CombSUM", "weights": [1]}, "expected 2 weights, one a run"),
+        ({"method": "CombSUM", "weights": [1]}, "expected 2 weights, one per run"),
         ({"method": "MAPFuse"}, "MAPFuse learns from judgments"),
         ({"depth": 0}, "depth must be 1 or more"),
     ],

@@ -134,7 +134,7 @@ def test_a_bound_that_held_far_too_seldom_is_not_to_be_trusted() -> None:
     every = [Judgment(f"q{t}", f"d{i}", float(flag)) for t in range(5) for i, flag in enumerate(flags)]
     pool_ = [PoolItem(f"q{t}", f"d{i}", 1, ("r",), 1) for t in range(5) for i in range(60)]
     assert (
-        "0 of 5 topics (95% are claimed): fewer than chance allows, do not stop by it"
+        "0 of 5 topics (95% are claimed): significantly fewer, so do not rely on the bound"
         in stopping(every, pool_).to_text()
     )
 

@@ -307,7 +307,7 @@ def test_a_damaged_journal_is_told(folder):
     (folder / "x.run.journal").write_bytes(b"\x1b[2Jnonsense\n")
     answer = run(folder, "--resume")
     assert answer.code == 3
-    assert "x.run.journal: no journal, or one whose first line is damaged" in answer.err
+    assert "x.run.journal: not a journal, or its first line is damaged" in answer.err
     assert "delete it to start anew" in answer.err
     assert "\x1b" not in answer.err
 
@@ -373,7 +373,7 @@ def test_a_function_that_indexes_nothing_gets_no_rate_of_indexing(folder):
     (folder / "plain_function.py").write_text("def search(text, k):\n    return ['d1']\n")
     answer = run(folder, system="plain_function:search")
     assert answer.code == 0, answer.err
-    assert "a second" not in answer.out.split("throughput")[0]
+    assert "per second" not in answer.out.split("throughput")[0]
     assert "index" not in answer.out
     assert stats(folder).index == {}
     (folder / "own_index.py").write_text(

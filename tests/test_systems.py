@@ -182,7 +182,7 @@ def test_the_dense_vectors_against_sentence_transformers():
         ("json:nothing", "has no attribute 'nothing'"),
         ("python:json", "expected module:function"),
         ("json:__name__", "expected a function, or a class with a method search"),
-        ("command:", "expected what to run"),
+        ("command:", "expected a command"),
         ("elasticsearch:localhost", "expected a URL such as"),
         ("elasticsearch:http://h/i,nonsense=1", "no parameter 'nonsense'; it has fields, type, header.NAME"),
         ("elasticsearch:http://h/i,header.Key=$NOT_SET_ANYWHERE", "the environment has no NOT_SET_ANYWHERE"),
@@ -324,5 +324,5 @@ def test_a_command_that_prints_something_else_is_refused():
 def test_a_command_that_never_ends_is_stopped():
     engine = system(python_command("import time; time.sleep(60)"))
     engine.timeout(0.2)
-    with pytest.raises(DataError, match="no end after 0.2 s"):
+    with pytest.raises(DataError, match="still running after 0.2 s"):
         engine.search_all([query("x")], 5)

@@ -13,7 +13,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
-import numpy as np
 from ir_measures import providers
 from ir_measures.util import CalcResults, Metric
 
@@ -52,8 +51,9 @@ class ProviderEvaluator(providers.Evaluator):
         rows = None if isinstance(qrels, dict) else list(UTIL.QrelsConverter(qrels).as_namedtuple_iter())
         judged = qrels if rows is None else UTIL.QrelsConverter(rows).as_dict_of_dict()
         super().__init__(list(ours_by_theirs), set(judged))
+        # measures of subtopics need the rows, the others the last grade of each document
         both = (plain, judged), (diverse, judged if rows is None else rows)
-        self._parts = [_Part(some, source if any(judged.values()) else None) for some, source in both if some]
+        self._parts = [(some, _scorer(some, source) if any(judged.values()) else None) for some, source in both if some]
 
     def iter_calc(self, run: Any) -> Iterator[Metric]:
         """The value of each measure for each judged topic; a topic that the run lacks has the measure's default."""
@@ -62,7 +62,7 @@ class ProviderEvaluator(providers.Evaluator):
                 yield Metric(query_id=topic, measure=measure, value=value)
 
     def calc_aggregate(self, run: Any) -> dict[ir_measures.Measure, float | int]:
-        """One number for each measure, put together by the measure's own aggregator."""
+        """One number per measure, computed by the measure's own aggregator."""
         return {measure: _aggregate(measure, values) for measure, values in self._values(run)}
 
     def calc(self, run: Any) -> CalcResults:
@@ -73,28 +73,12 @@ class ProviderEvaluator(providers.Evaluator):
 
     def _values(self, run: Any) -> Iterator[tuple[ir_measures.Measure, dict[str, float]]]:
         answers = _run(run)
-        for part in self._parts:
-            for measure, topics, values in part.scored(answers):
-                defined = {t: value for t, value in zip(topics, values.tolist(), strict=True) if not math.isnan(value)}
+        for measures, scorer in self._parts:
+            scores = None if scorer is None else scorer.evaluate(answers)
+            for m, measure in enumerate(measures):
+                defined = {} if scores is None else _defined(measure, scores.topics, scores.values[0, m])
                 absent = [] if measure.NAME in WITHOUT_DEFAULT else sorted(self.qrel_qids - defined.keys())
                 yield measure, defined | dict.fromkeys(absent, measure.DEFAULT)
-
-
-class _Part:
-    """Measures that share judgments: with subtopics, or with the last grade of each document."""
-
-    def __init__(self, measures: list[ir_measures.Measure], qrels: Any | None) -> None:
-        self.measures = measures
-        self.scorer = Scorer(qrels, list(map(str, measures)), conventions=PRESET, warn=False) if qrels else None
-
-    def scored(self, run: Run) -> Iterator[tuple[ir_measures.Measure, list[str], Floats]]:
-        """Each measure with the topics and their values."""
-        if self.scorer is None:
-            yield from ((measure, [], np.empty(0)) for measure in self.measures)
-            return
-        scores = self.scorer.evaluate(run)
-        for measure, values in zip(self.measures, scores.values[0], strict=True):
-            yield measure, scores.topics, values.round(DECIMALS_OF_GDEVAL) if _by_gdeval(measure) else values
 
 
 class Provider(providers.Provider):
@@ -156,8 +140,15 @@ def _run(data: Any) -> Run:
     return Run(UTIL.RunConverter(data).as_dict_of_dict())
 
 
-def _by_gdeval(measure: ir_measures.Measure) -> bool:
-    return measure.NAME == "ERR" or measure.params.get("dcg") == "exp-log2"
+def _scorer(measures: list[ir_measures.Measure], qrels: Any) -> Scorer:
+    return Scorer(qrels, list(map(str, measures)), conventions=PRESET, warn=False)
+
+
+def _defined(measure: ir_measures.Measure, topics: list[str], values: Floats) -> dict[str, float]:
+    """The values of the topics that have one."""
+    by_gdeval = measure.NAME == "ERR" or measure.params.get("dcg") == "exp-log2"
+    numbers = (values.round(DECIMALS_OF_GDEVAL) if by_gdeval else values).tolist()
+    return {topic: number for topic, number in zip(topics, numbers, strict=True) if not math.isnan(number)}
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float | int:

@@ -43,7 +43,6 @@ __version__ = "0.5.11"  # of pytrec_eval; programs check it
 VERSION = 9  # of trec_eval
 MOST = 1 << 53  # beyond, whole numbers are no longer exact
 _KNOWN = {kind.name: kind for kind in MEASURES if kind.since <= VERSION}
-_ORDER = list(_KNOWN)  # measures come in trec_eval's order, however they were asked for
 
 supported_measures: set[str] = {
     name for name, kind in _KNOWN.items() if kind.needs in ("nothing", "qrels") and name != "yaap"
@@ -173,14 +172,14 @@ def _requests(measures: Iterable[str]) -> list[Request]:
             base, numbers = _split(name)
             parameters.setdefault(base, set()).update(numbers)
     requests = []
-    for name in _KNOWN.keys() & parameters.keys():
+    for name in [name for name in _KNOWN if name in parameters]:  # in trec_eval's order
         try:
             requests.append(request(_KNOWN[name], ",".join(sorted(parameters[name])) or None))
         except StopError as error:
             raise MeasureError(error.reason.removeprefix("-m ")) from None
         if name == "utility" and len(requests[-1].numbers) != 4:
             raise MeasureError(f"utility: expected 4 weights, all different, found {len(requests[-1].numbers)}")
-    return sorted(requests, key=lambda one: _ORDER.index(one.kind.name))
+    return requests
 
 
 def _split(text: str) -> tuple[str, list[str]]:

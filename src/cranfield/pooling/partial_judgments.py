@@ -32,21 +32,17 @@ class Partial:
         self.qrels = self.evaluator.qrels
         self.runs: list[str] = []
         self.opened: list[Run] = []
-        self.hits: list[HitRows] = []
-        self.apart: list[dict[Conventions, HitRows]] = []  # for measures with conventions of their own
+        self.hits: list[dict[Conventions, HitRows]] = []
         usual = self.evaluator.conventions
-        own = map(self.evaluator.conventions_for, self.measures.values())
+        own = map(self.evaluator.conventions_for, self.measures.values())  # some measures have their own conventions
         self.rules = list(dict.fromkeys([usual, *own]))
+        index, threads = self.qrels.index, self.evaluator.threads
         for run in runs:
             ordered = usual.ordered(run)
             self.runs.append(run.name)
             self.opened.append(ordered)
-            self.hits.append(self._hits_of(ordered, usual))
-            self.apart.append({rule: self._hits_of(ordered, rule) for rule in self.rules[1:]})
+            self.hits.append({rule: ordered.hits(index, rule.order, threads) for rule in self.rules})
         self.evaluator.warn_of(*self.opened)
-
-    def _hits_of(self, run: Run, rule: Conventions) -> HitRows:
-        return run.hits(self.qrels.index, rule.order, self.evaluator.threads)
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -64,15 +60,14 @@ class Partial:
         answer = np.empty((len(self.runs), len(self.measures), whole.size))
         whole_under = {rule: whole.under(rule.negative) for rule in self.rules}
         judgments = whole_under if rows is None else {rule: _part(each, rows) for rule, each in whole_under.items()}
-        for r, apart in enumerate(self.apart):
-            by_rule = {self.rules[0]: self.hits[r], **apart}
+        for r, by_rule in enumerate(self.hits):
             hits = {rule: join(here, judgments[rule], rule) for rule, here in by_rule.items()}
             for m, measure in enumerate(self.measures.values()):
                 answer[r, m] = self.evaluator.values_of(measure, hits[self.evaluator.conventions_for(measure)])
         return answer
 
     def means(self, rows: npt.NDArray[np.bool_] | None = None) -> Floats:
-        """Runs × measures: the means over topics without undefined values."""
+        """Runs × measures: the mean over the topics for which the measure is defined."""
         values = self.values(rows)
         answer = np.full(values.shape[:2], np.nan)
         for m, measure in enumerate(self.measures.values()):
@@ -84,7 +79,7 @@ class Partial:
 
 
 def _part(judgments: Judgments, rows: npt.NDArray[np.bool_]) -> Judgments:
-    """The marked judgments; all other documents count as unjudged."""
+    """Only the judgments that `rows` marks; all other documents count as unjudged."""
     mine = rows[judgments.row]
     part = judgments.only(judgments.row[mine], judgments.topic[mine], judgments.grade[mine])
     part.of_row = np.where(rows, judgments.of_row, -1.0)

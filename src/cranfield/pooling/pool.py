@@ -77,7 +77,7 @@ class Session:
         judged: Mapping[str, Mapping[str, float]] | None = None,
         labels: Iterable[Judgment] = (),
         budget: int | None = None,
-        tiers: Sequence[int] | None = None,
+        tiers: Sequence[int] = (),
         texts: Any = None,
     ) -> None:
         refuse_below(0, seed=seed)
@@ -90,12 +90,16 @@ class Session:
         self._desks: dict[str, _Desk] = {}
         for topic, candidates in rankings.candidates.items():
             rng = np.random.default_rng([seed, zlib.crc32(encode(topic))])
-            desk = _Desk(start(self.strategy, candidates, rng, tiers, texts))
+            if len(set(tiers)) < 2:
+                picker = self.strategy.start(candidates, rng, texts)
+            else:
+                picker = Tiered(self.strategy, candidates, rng, tiers, texts)
+            desk = _Desk(picker)
             self._desks[topic] = desk
             self._prepare(desk, (judged or {}).get(topic, {}), self.labels.get(topic, {}))
 
     def _prepare(self, desk: _Desk, before: Mapping[str, float], labels: Mapping[str, float]) -> None:
-        """Tell a picker the labels: earlier ones at once, the session's own when the picker asks for them."""
+        """Pass labels to a picker: earlier ones at once, the session's own in reply to its picks."""
         picker, candidates = desk.picker, desk.picker.candidates
         for document, grade in before.items():
             if grade >= 0 and document in candidates.number and document not in labels:
@@ -140,12 +144,12 @@ class Session:
         return sum(len(desk.out) for desk in self._desks.values())
 
     def next(self, topic: str | None = None) -> PoolItem | None:
-        """The next document of one topic, or of the topic with the fewest leases; None when done."""
+        """Lease the next document of a topic, by default of the topic with the fewest leases; None if none is left."""
         topics = [topic] if topic is not None else sorted(self._desks, key=lambda name: self._desks[name].handed)
         return next((item for name in topics for item in self.take(1, name)), None)
 
     def take(self, n: int, topic: str | None = None) -> list[PoolItem]:
-        """Lease up to n documents at once, without labels in between."""
+        """Lease up to n documents of one topic or of all topics, without waiting for labels in between."""
         if topic is None:
             items: list[PoolItem] = []
             while len(items) < n and (item := self.next()) is not None:
@@ -189,15 +193,6 @@ class Session:
             desk.picker.know(number, grade >= self.rel)
 
 
-def start(
-    strategy: Strategy, candidates: Candidates, rng: np.random.Generator, tiers: Sequence[int] | None, texts: Any
-) -> Picker:
-    """A picker for a topic; with tiers (one per run, 1 first), documents of a lower tier come first."""
-    if tiers is None or len(set(tiers)) < 2:
-        return strategy.start(candidates, rng, texts)
-    return Tiered(strategy, candidates, rng, tiers, texts)
-
-
 class Tiered(Picker):
     """One picker per tier of runs; the next tier starts when all documents of the one before were picked."""
 
@@ -207,14 +202,13 @@ class Tiered(Picker):
         super().__init__(candidates)
         best = np.full(len(candidates), np.iinfo(np.int64).max)
         np.minimum.at(best, candidates.document, np.asarray(tiers, np.int64)[candidates.run])
+        levels, self.part_of = np.unique(best, return_inverse=True)
         self.parts: list[tuple[np.ndarray[Any, Any], Picker]] = []
-        for tier in np.unique(best).tolist():
-            mask = best == tier
-            self.parts.append((np.flatnonzero(mask), strategy.start(candidates.keep(mask), rng, texts)))
-        self.part_of = np.searchsorted(np.unique(best), best)
         self.place = np.zeros(len(candidates), np.int64)
-        for numbers, _ in self.parts:
-            self.place[numbers] = np.arange(len(numbers))
+        for part in range(len(levels)):
+            mask = self.part_of == part
+            self.parts.append((np.flatnonzero(mask), strategy.start(candidates.keep(mask), rng, texts)))
+            self.place[mask] = np.arange(mask.sum())
 
     def choose(self) -> int:
         for numbers, picker in self.parts:
@@ -261,7 +255,7 @@ class Pool(Answer):
         return [item.document for item in self.items if item.topic == topic]
 
     def notes(self, shell: bool = False) -> list[str]:
-        """How the pool was made, one sentence each."""
+        """Sentences about how the pool was made, and about the labels so far."""
         session, tops = self.session, self.rankings
         to_judge = sum(item.priority > 0 for item in self.items) if session.strategy.samples else len(self)
         of = f" drawn of {len(self)}" if to_judge < len(self) else ""
@@ -405,7 +399,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _refuse(method: Strategy, limits: Mapping[str, int | None], options: Mapping[str, Any]) -> None:
-    """Refuse limits below 1, and limits that would break the promise of a strategy."""
+    """Raise ConventionError for limits below 1 and for options that do not fit the strategy."""
     for name, value in limits.items():
         if value is not None and value < 1:
             raise ConventionError(f"{name} must be 1 or more, got {value}")
@@ -418,7 +412,7 @@ def _refuse(method: Strategy, limits: Mapping[str, int | None], options: Mapping
         return
     if any(value is not None for value in limits.values()):
         raise ConventionError(
-            f"{method.name} says itself how many it draws; cap, next and budget would spoil the sample"
+            f"{method.name} sets the size of its sample itself; cap, next and budget would spoil the sample"
         )
     if (options.get("qrels") and not options.get("keep_judged")) or options.get("priorities"):
         raise ConventionError(
@@ -427,14 +421,12 @@ def _refuse(method: Strategy, limits: Mapping[str, int | None], options: Mapping
         )
 
 
-def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[str, str]) -> list[int] | None:
-    """One number per run, 1 first; runs without a priority come last. Patterns match runs or their teams.
+def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[str, str]) -> list[int]:
+    """The tier of each run: 1 is pooled first, runs without a priority last. Patterns match runs or their teams.
 
     >>> tiers_of(["a1", "a2", "b1"], {"a*": 1}, {})
     [1, 1, 2]
     """
-    if not priorities:
-        return None
 
     def fits(pattern: str, run: str) -> bool:
         own = (team for team_pattern, team in teams.items() if fnmatch.fnmatchcase(run, team_pattern))
@@ -444,7 +436,7 @@ def tiers_of(runs: Sequence[str], priorities: Mapping[str, int], teams: Mapping[
     for pattern in priorities:
         if not any(pattern in patterns for patterns in fitting.values()):
             raise DataError(f"priority for {pattern!r}: no run or team is called that; runs are {', '.join(runs)}")
-    last = max(priorities.values()) + 1
+    last = max(priorities.values(), default=0) + 1
     return [min((priorities[pattern] for pattern in fitting[run]), default=last) for run in runs]
 
 
@@ -514,7 +506,7 @@ def _assigned(items: list[PoolItem], assessors: Sequence[str]) -> list[PoolItem]
 
 @dataclass(frozen=True)
 class Collected:
-    """Qrels from labels; `missing` documents of the pool have no label."""
+    """Qrels made from labels; `missing` is the number of pooled documents without a label."""
 
     qrels: Qrels
     labels: int

@@ -61,7 +61,7 @@ class ScoreReading:
 
 @dataclass(frozen=True)
 class Thin:
-    """One run, scored in every way."""
+    """One run, scored in every way of treating unjudged documents."""
 
     run: str
     measures: dict[str, ScoreReading]
@@ -224,7 +224,7 @@ class LeftOutRun:
         return [self.run, self.team, *scores, f"{self.relative:+.1%}", *map(str, counts)]
 
     def plain(self) -> dict[str, Any]:
-        """The row as plain values without the measure."""
+        """The fields of the row except the measure, with the drops."""
         fields = {name: value for name, value in vars(self).items() if name != "measure"}
         return {**fields, "drop": self.drop, "relative": self.relative}
 
@@ -410,7 +410,7 @@ def reuse(
 def _left_out(
     partial: Partial, full: Floats, team: npt.NDArray[Any], sole: Ints, rel: float
 ) -> tuple[Floats, npt.NDArray[np.int64], list[tuple[int, int]]]:
-    """Runs × measures: scores and ranks without the team's own judgments; the number of (relevant) judgments of each team."""
+    """Runs × measures: scores and ranks without the run's team; and how many (relevant) judgments only each team contributed."""
     without, ranks = np.full_like(full, np.nan), np.zeros(full.shape, np.int64)
     first = partial.qrels.index.first == np.arange(len(sole))
     relevant = partial.qrels.grade >= rel

@@ -136,7 +136,7 @@ class Simulation(Answer):
 
 
 def _refuse_unfit(strategies: Sequence[Strategy], texts: Any) -> None:
-    """Refuse strategies that cannot be replayed, or not without texts."""
+    """Raise ConventionError for a strategy that draws a sample, or that needs texts if there are none."""
     for each in strategies:
         if each.samples:
             raise ConventionError(f"{each.name} draws a sample; pool simulate --sampling shows how well it estimates")
@@ -216,7 +216,7 @@ class JudgedTopic:
     relevant: Any
 
     def judged(self, qrels: Qrels, rel: float) -> JudgedTopic:
-        """The same with exactly the judged documents, whether a run returned them or not."""
+        """This topic with exactly its judged documents as candidates, including those that no run returned."""
         with_row = self.row >= 0
         part = self.candidates.keep(with_row)
         number = qrels.topics.index(part.topic)
@@ -259,7 +259,7 @@ class _Stage:
     texts: Any
 
     def replay(self, strategy: Strategy) -> Replay:
-        """What a strategy finds, and when the ranking of the runs settles."""
+        """Replay one strategy: what it finds, and when the ranking of the runs settles."""
         areas, curves, gains, saved, needed = [], [], [], [], []
         judged = np.zeros((len(self.efforts), len(self.partial.qrels)), bool)
         for topic in self.topics:
@@ -326,7 +326,7 @@ class _Stage:
 
 @dataclass(frozen=True)
 class EstimatorError:
-    """One estimator at one rate: errors of the mean over topics, over all runs and samples, and their standard errors."""
+    """The errors of one estimator at one sampling rate, over all runs and samples, with standard errors."""
 
     measure: str
     sample: str  # the sampling strategy
@@ -384,20 +384,16 @@ def estimates(
     judged = _Judged(partial, topics, inside, partial.values(inside)[:, 0], rel)
     rows = []
     for rate in rates:
-        for name, sample in _samples(rate):
+        samples: dict[str, SamplingStrategy] = {
+            "infAP": Uniform(rate=rate),
+            "xinfAP": Stratified(strata=f"10:{min(1.0, 2 * rate)}/1000000:{rate}"),  # the top ten twice as densely
+            "statAP": Weighted(rate=rate),
+        }
+        for name, sample in samples.items():
             rows.append(_estimate(name, sample, judged, draws, seed))
             if progress is not None:
-                progress(len(rows), 3 * len(rates))
+                progress(len(rows), len(samples) * len(rates))
     return EstimatorErrors(rows)
-
-
-def _samples(rate: float) -> list[tuple[str, SamplingStrategy]]:
-    """Each estimator with its sampling strategy; for xinfAP the top ten is sampled twice as densely as the rest."""
-    return [
-        ("infAP", Uniform(rate=rate)),
-        ("xinfAP", Stratified(strata=f"10:{min(1.0, 2 * rate)}/1000000:{rate}")),
-        ("statAP", Weighted(rate=rate)),
-    ]
 
 
 @dataclass(frozen=True)
@@ -465,7 +461,7 @@ def _values(
     chances_of: Known,
     listed: npt.NDArray[np.bool_],
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Runs × topics, and which topics have an estimate: those with a relevant document in the sample.
+    """The estimates (runs × topics), and which topics have one: those with a relevant document in the sample.
 
     The estimator sees the rows that are `listed`; those outside the sample have a grade of -1.
     """
@@ -476,7 +472,7 @@ def _values(
     part.of_row = np.where(listed, grade, np.nan)
     part.extras = replace(whole.extras, probabilities=chances_of)
     values = []
-    for run in judged.partial.hits:
-        hits = join(run, part, evaluator.conventions)
+    for by_rule in judged.partial.hits:
+        hits = join(by_rule[evaluator.conventions], part, evaluator.conventions)
         values.append(estimator(hits.where(~np.isnan(hits.grade))))
     return np.stack(values), part.relevant(judged.rel) > 0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 EARLY = 10  # the minimum number of labels for an estimate
 RECENT = 0.5  # the share of last labels that predicts the rest
-SELDOM = ": fewer than chance allows, do not stop by it"
+SELDOM = ": significantly fewer, so do not rely on the bound"
 CLUMP = 3.0  # design effect: relevant documents are clustered (copies), so this many labels count as one
 
 
@@ -67,7 +67,7 @@ def _recall(relevant: int, unfound: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Stoppings(Rows[Stopping]):
-    """All topics of a pool; `seconds` and `price` are those of one judgment, if known."""
+    """The stopping decisions for all topics of a pool; `seconds` and `price` are those of one judgment, if known."""
 
     rows: list[Stopping]
     seconds: float | None = None
@@ -294,7 +294,7 @@ def held(relevant: npt.NDArray[np.bool_], level: float = 0.95) -> bool | None:
 
 
 def knee(relevant: npt.NDArray[np.bool_]) -> bool:
-    """Whether the curve of finds has a sharp knee, after which judging is idle (Cormack & Grossman 2016).
+    """Whether the curve of finds has a sharp knee, after which little is found (Cormack & Grossman 2016).
 
     The slope up to the knee must be 156 - min(found, 150) times the slope after it, with as many documents judged after
     as before.

@@ -57,7 +57,7 @@ class Candidates:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The number of each document."""
+        """The number of each document by its id."""
         return {document: i for i, document in enumerate(self.documents)}
 
     @cached_property
@@ -88,7 +88,7 @@ class Candidates:
         return np.bincount(self.document, minlength=len(self.documents)).astype(np.int32)
 
     def weighted(self, weight: npt.ArrayLike) -> Floats:
-        """The sum over the contributions of each document, with one value per contribution."""
+        """For each document, the sum of the weights of its contributions; `weight` has one value per contribution."""
         weights = np.broadcast_to(np.asarray(weight, np.float64), self.document.shape)
         return np.asarray(np.bincount(self.document, weights, len(self.documents)), np.float64)
 
@@ -242,11 +242,11 @@ class PoolStatistics(Answer):
             return
         yield Lines(
             [
-                f"{self.documents:,} documents for {len(sizes)} topics: {sizes.min()} to {sizes.max()} a topic, median "
+                f"{self.documents:,} documents for {len(sizes)} topics: {sizes.min()} to {sizes.max()} per topic, median "
                 f"{np.median(sizes):g}; if all runs agreed {low:,}, if none did {high:,}",
-                f"about {self.hours:,.1f} hours at {self.seconds:g} seconds a judgment",
-                f"two runs share {self.mean_overlap:.0%} of what they return together; the {len(self.runs)} runs are as "
-                f"diverse as {self.diversity:.1f} that share nothing",
+                f"about {self.hours:,.1f} hours at {self.seconds:g} seconds per judgment",
+                f"two runs overlap by {self.mean_overlap:.0%} on average; the {len(self.runs)} runs are as diverse as "
+                f"{self.diversity:.1f} runs without overlap",
             ]
         )
         overlap = np.array(self.overlap)
@@ -336,7 +336,7 @@ class Picker(ABC):
 
     @abstractmethod
     def choose(self) -> int:
-        """Choose one of the documents that were not picked; there is at least one."""
+        """The number of a document that was not picked yet; there is at least one."""
 
     def tell(self, document: int, relevant: bool) -> None:  # noqa: B027
         """Learn a label; strategies that do not adapt ignore it."""

@@ -63,7 +63,7 @@ class Journal:
             self._append(task)
 
     def _read(self, task: dict[str, Any]) -> int:
-        """Read the answers of an earlier process; the size of its complete lines."""
+        """Read the answers of an earlier process; returns the bytes of its complete lines."""
         with open(self.path, "rb") as file:
             content = file.read()
         whole = content.rfind(b"\n") + 1
@@ -71,8 +71,8 @@ class Journal:
         head = _parsed(lines[0]) if lines else task
         if not isinstance(head, dict) or "journal" not in head:
             raise DataError(
-                f"{self.path}: no journal, or one whose first line is damaged (found {lines[0][:60]!r}), so that it is not "
-                "known what it answers; delete it to start anew"
+                f"{self.path}: not a journal, or its first line is damaged (found {lines[0][:60]!r}), so that nobody knows "
+                "which run it belongs to; delete it to start anew"
             )
         if head != task:
             other = next((key for key in task if head.get(key) != task[key]), "version")
@@ -146,7 +146,7 @@ SPACE = re.compile(r"[ \t\n\v\f\r]")
 
 @dataclass(frozen=True)
 class Load:
-    """How the system is queried."""
+    """The load on a system: clients, rate, passes, retries and limits."""
 
     clients: int = 1
     rate: float | None = None  # queries due per second, whether the system keeps up or not
@@ -277,7 +277,7 @@ class _Driver:
         return answers
 
     def loop(self, queries: Sequence[Query]) -> None:
-        """Start the clients and wait for the last."""
+        """Ask the queries with several clients, and wait for the last answer."""
         waiting = deque(enumerate([*queries] * self.load.passes))
         total, start = len(waiting), time.perf_counter()
 
@@ -329,7 +329,7 @@ class _Driver:
             self.journal.write(query.id, self.driven.answers[query.id], wait)
 
     def _answer(self, query: Query) -> Ranking:
-        """The answer; if the very first connection is refused, do not retry."""
+        """The answer to a query; Unreachable if the very first connection is refused."""
         try:
             hits = self.system.search(query, self.k)
         except Refused as refused:
@@ -343,7 +343,7 @@ class _Driver:
         return hits
 
     def _patient(self, query: Query) -> Ranking:
-        """The answer, with retries while the system is busy."""
+        """The answer to a query, with retries while the system is busy."""
         failures = 0
         while True:
             try:
@@ -359,7 +359,7 @@ class _Driver:
 
 
 def _timed(answer: Callable[[Query], Ranking], query: Query, since: float) -> tuple[Ranking, float]:
-    """An answer that a run can hold, and how long it took."""
+    """The answer to a query and its waiting time; DataError if a run cannot hold the answer."""
     hits = answer(query)
     wait = time.perf_counter() - since
     _refuse_odd(hits)

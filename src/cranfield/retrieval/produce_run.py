@@ -220,15 +220,15 @@ def _facts(stats: RunStats) -> Iterator[tuple[str, str]]:
     index, queries = stats.index, stats.queries
     if index:
         size = f", {_bytes(index['bytes'])} on disk" if index["bytes"] else ""
-        speed = f"{index['documents_per_second']:,.0f} a second" if index["documents_per_second"] else ""
+        speed = f"{index['documents_per_second']:,.0f} per second" if index["documents_per_second"] else ""
         yield "index", f"{index['documents']:,} documents in {index['seconds']:.2f} s, {speed}{size}"
     wait = queries.get("latency_ms")
     if wait:
         named = ", ".join(f"{name} {wait[name]:.3g}" for name in ("mean", "median", "p95", "p99"))
-        rate = f"open loop, {queries['rate_per_second']:g} a second due" if queries["loop"] == "open" else "closed loop"
+        rate = f"open loop, {queries['rate_per_second']:g} per second" if queries["loop"] == "open" else "closed loop"
         yield "latency", f"{named} ms ({rate}, {_n(queries['clients'], 'client')})"
     if stats.throughput:
-        yield "throughput", f"{stats.throughput:,.1f} queries a second, {_n(queries['count'], 'query', 'queries')}"
+        yield "throughput", f"{stats.throughput:,.1f} queries per second, {_n(queries['count'], 'query', 'queries')}"
     if stats.memory:
         peak, before = (_bytes(stats.memory[f"{when}_bytes"]) for when in ("peak", "before"))
         yield "memory", f"{peak} at most, {before} before"
@@ -284,7 +284,7 @@ def produce(
     if price_per_hour is not None and not 0 <= price_per_hour < math.inf:
         raise ConventionError(f"the price of an hour must be 0 or more, got {price_per_hour:g}")
     if output == "-":
-        raise ConventionError("a run is written to a file, as its journal and its statistics lie beside it; found -")
+        raise ConventionError("a run is written to a file, next to its journal and its statistics; found -")
     every = queries_of(collection.topics, fields)
     queries = _selected(every, topics, collection.name)
     if not queries:
@@ -335,7 +335,7 @@ def _selected(queries: list[Query], topics: Iterable[str] | None, where: str) ->
 
 
 def _drive(task: _Task, title: str, journal: Journal, progress: Progress | None) -> tuple[Driven, RunStats]:
-    """Index and ask; the answers, and what they cost."""
+    """Index the documents and ask the topics; returns the answers and their cost."""
     system, collection = task.system, task.collection
     sweep(tempfile.gettempdir(), "cranfield-")
     with tempfile.TemporaryDirectory(prefix=f"cranfield-{own_mark()}") as folder:
@@ -427,7 +427,7 @@ def _remarks(stats: RunStats, driven: Driven, load: Load, output: str, journal: 
             f"throughput and cost are those of the {_n(now, 'query', 'queries')} asked now"
         )
     if journal.damaged:
-        yield f"{_n(journal.damaged, 'line')} of the journal could not be read; what is missing was asked again"
+        yield f"{_n(journal.damaged, 'line')} of the journal could not be read; their topics were asked again"
     if stats.topics["empty"]:
         yield f"no document was found for {_n(stats.topics['empty'], 'topic')}"
     tied, rising = stats.order.get("tied_topics", 0), stats.order.get("rising_topics", 0)

@@ -60,7 +60,7 @@ class Unreachable(DataError):
 
 
 class Broken(DataError):
-    """A failure in the middle of all queries; the answers so far are kept."""
+    """A failure of a system that answers all queries at once; `answers` are those before the failure."""
 
     def __init__(self, problem: str, answers: dict[str, Ranking]) -> None:
         super().__init__(problem)
@@ -177,7 +177,7 @@ def listed() -> list[type[System]]:
 
 
 def specs() -> list[str]:
-    """How to type each system."""
+    """The SPEC of each system, as users type it."""
     return [cls.usage for cls in listed()] + [f"{name}:URL" for name in templates()]
 
 

@@ -38,7 +38,7 @@ ROUNDS = 20
 
 @dataclass(frozen=True)
 class Tuned:
-    """Weights tuned on training topics: one per run, their score there, and how many were tried."""
+    """Weights tuned on training topics: one per run, their score there, and how many settings were tried."""
 
     runs: tuple[str, ...]
     weights: tuple[float, ...]
@@ -119,7 +119,7 @@ def _training(
     rel: float | None,
     progress: Progress | None = None,
 ) -> _Training:
-    """The training on runs and judgments, after the sanity checks have reported problems."""
+    """Open runs and judgments, run the sanity checks, and return the training on them."""
     opened, judged = as_runs(runs), as_qrels(qrels)
     Evaluator(judged, measure, rel=rel).warn_of(*opened)
     return _Training(lists_of(opened), judged, fusion, measure, step, rel, progress)
@@ -166,10 +166,8 @@ class _Training:
         scores, tuned = self.learnt(topics)
         judged = set(self.qrels.topics) if topics is None else set(topics) & set(self.qrels.topics)
         both = sum(decode(topic) in judged for topic in self.lists.topics)
-        flattered = (
-            f"{both} of {len(self.lists.topics)} topics were trained on; scored on them, the fused run is flattered"
-        )
-        return Fused(self.fusion.run(self.lists, scores), tuned, (f"{flattered} (folds help)",))
+        note = f"{both} of {len(self.lists.topics)} topics were trained on; scores on them are too high (use folds)"
+        return Fused(self.fusion.run(self.lists, scores), tuned, (note,))
 
     def crossed(self, folds: int, seed: int) -> Fused:
         """Fuse each fold with a model trained on the judged topics of the other folds."""
@@ -190,7 +188,7 @@ class _Training:
             all_scores, weights = self.learnt(others)
             scores[mine] = all_scores[mine]
             tuned += weights
-        note = f"{folds} folds of {len(names)} topics, seed {seed}: each fused by what the other folds taught"
+        note = f"{folds} folds of {len(names)} topics, seed {seed}: each fused by a model of the other folds"
         return Fused(self.fusion.run(self.lists, scores), tuple(tuned), (note,))
 
     def learnt(self, topics: Iterable[str] | None) -> tuple[Floats, tuple[Tuned, ...]]:
@@ -259,5 +257,5 @@ def _grid(count: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def _unequal(shares: tuple[int, ...]) -> float:
-    """How far shares are from equal: of two with the same score, the more even one wins."""
+    """The variance of shares; among shares with the same score, the most even ones win."""
     return float(np.var(np.array(shares) / max(sum(shares), 1)))

@@ -145,8 +145,7 @@ class Accounts:
             self._keep_a_lead(connection, name, active)
             self._change(connection, name, active=active)
             if not active:
-                self._end_all(connection, name)
-                self._close_resets(connection, name)
+                self._end_access(connection, name)
                 connection.execute(delete(tokens).where(tokens.c.account == key_of(name)))
 
         self.database.write(work)
@@ -164,8 +163,7 @@ class Accounts:
 
     def _set_password(self, connection: Connection, name: str, hash: str) -> None:
         self._change(connection, name, password=hash)
-        self._end_all(connection, name)
-        self._close_resets(connection, name)
+        self._end_access(connection, name)
 
     def rehash(self, name: str, old: str, new: str) -> None:
         """Store a new hash of the same password, unless the password has changed meanwhile."""
@@ -255,12 +253,10 @@ class Accounts:
         ended = delete(sessions).where(sessions.c.hash == hash_of(secret))
         self.database.write(lambda connection: connection.execute(ended))
 
-    def end_all(self, name: str) -> None:
-        """End every session of an account."""
-        self.database.write(lambda connection: self._end_all(connection, name))
-
-    def _end_all(self, connection: Connection, name: str) -> None:
+    def _end_access(self, connection: Connection, name: str) -> None:
+        """End the sessions of an account and its links to choose a password."""
         connection.execute(delete(sessions).where(sessions.c.account == key_of(name)))
+        self._close_resets(connection, name)
 
     def invite(self, role: str, by: str, name: str = "", days: float = 7) -> str:
         """Create an invitation and return its secret; without `name` the invited person chooses one."""
@@ -436,6 +432,6 @@ def _days(days: float) -> timedelta:
 
 
 def _later(time: str, by: timedelta) -> str:
-    """A later time, as events write times."""
+    """The time `by` later, in the format of event times."""
     then = (datetime.fromisoformat(time) + by).astimezone(UTC)
     return then.isoformat(timespec="microseconds").replace("+00:00", "Z")

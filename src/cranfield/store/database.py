@@ -295,7 +295,7 @@ class Database:
         raise AssertionError("the last try returns or raises")
 
     def now(self, connection: Connection) -> str:
-        """The time of the database's clock, as events write times."""
+        """The time of the database's clock, in the format of event times."""
         if self.tells_time:
             return str(connection.exec_driver_sql(f"SELECT {SERVERS_TIME}").scalar_one())
         return self.own_time()

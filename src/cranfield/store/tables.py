@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
 
 def plain_start(text: str) -> str:
-    r"""The text of a cut escaped form, without an escape that the cut divided.
+    r"""The text of an escaped form that was cut off, without a divided escape at its end.
 
     >>> plain_start("a\\\\b\\u00")
     'a\\b'
@@ -55,7 +55,7 @@ def length_of(column: Any) -> Any:
 
 
 def one_of(column: Column[str], values: Iterable[str]) -> Iterator[ColumnElement[bool]]:
-    """Conditions that together say that a column holds one of these values, at most `MANY` values in each."""
+    """Conditions for a column to hold one of these values: one of them must be true, each names at most `MANY` values."""
     every = list(values)
     for start in range(0, len(every), MANY):
         yield column.in_(every[start : start + MANY])
@@ -179,7 +179,7 @@ tallies = _table(
     *_texts("last"),  # when the last of them was answered, or sent
 )
 
-# of what was answered, and the most of what was sent
+# per model: the usage of answered questions, and the possible maximum of those that were only sent
 spending = _table("spending", *_keys("model"), *_columns(Double, "tokens", "cost", nullable=False))
 
 hashes = _table("hashes", *_keys("kind", "name"), *_texts("hash"))  # kind: of the record
@@ -201,7 +201,7 @@ invitations = _table(
     "invitations",
     Column("id", Integer, primary_key=True),
     *_texts("hash", "role", "name", "inviter", "created", "until"),
-    _flag("reset"),  # another password for an account that is there,
+    _flag("reset"),  # whether it sets a new password of an existing account
     info=PASSING,
 )
 

@@ -219,19 +219,19 @@ cranfield trec_eval [OPTIONS] QRELS RUN
 Prints what trec_eval prints, byte for byte: lines of a measure's name, a topic or "all", and a value.
 RUN may be - for standard input (version 10).
 
-  --as 9|10     be this version of trec_eval (10)
+  --as 9|10     behave like this version of trec_eval (10)
   -q            print every topic before the summary
   -n            print no summary
   -m NAME[.P]   print this measure or group of measures, with parameters P; may be repeated (official)
   -c            average over all judged topics; one that the run lacks counts as 0
   -l N          the lowest relevant grade (1)
-  -M N          look at no more than N documents of a topic
-  -J            take documents that are not judged out of the run first
+  -M N          evaluate at most N documents per topic
+  -J            remove unjudged documents from the run first
   -N N          the number of documents in the collection, for utility's fourth weight
   -Z FILE       print deviations from the mean in standard deviations; FILE holds lines of: topic measure mean sd
   -R FORMAT     what QRELS is: qrels, qrels_jg, prefs or qrels_prefs (qrels)
   -T FORMAT     what RUN is: trec_results
-  -D N[.TOPIC]  evaluate that topic only; the level N itself changes nothing
+  -D N[.TOPIC]  evaluate only this topic; the level N changes nothing
   -o            nothing; kept for old scripts
   -v            print the version
   -h            print this, and the measures chosen with -m

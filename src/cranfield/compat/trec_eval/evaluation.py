@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cranfield.base.collection import Qrels
-    from cranfield.base.kernels import HitRows
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.compat.trec_eval.catalogue import Kind, Request
     from cranfield.compat.trec_eval.inputs import TrecEvalInputs, TrecEvalOptions, ZScores
@@ -67,13 +66,15 @@ class Evaluation:
         self.missing = inputs.match.retrieved == 0
         self.lines: PreferenceLines | None = None
         if isinstance(inputs.judged, PreferenceLevels):
-            self.lines = trec_eval_lines(inputs.judged, inputs.match, options.deepest, options.version)
+            lines = lines_of_run(inputs.judged, inputs.match, options.deepest)
+            level = lines.level.astype(np.float32).astype(np.float64) if options.version == 9 else lines.level
+            self.lines = replace(lines, names=inputs.judged.documents, level=level)  # numbered as trec_eval does
         self.topics = self._topics()
         self.columns = self._columns()
 
     @property
     def qrels(self) -> Qrels:
-        """The judgments, where they are grades."""
+        """The judgments; only for grades, not for preferences."""
         judged: Any = self.inputs.judged
         return judged  # type: ignore[no-any-return]
 
@@ -205,7 +206,7 @@ def _format(options: TrecEvalOptions) -> str:
 
 
 def _shape(kind: Kind, z: bool) -> str:
-    """How one value of a measure is written."""
+    """The printf format of a measure's values."""
     if kind.name == "relstring":
         return "'%s'"
     return "%d" if kind.total == "sum" and not z else "%6.4f"
@@ -240,7 +241,7 @@ def topic_lines(evaluation: Evaluation) -> list[str]:
 
 
 def _text(kind: Kind, value: Any, z: bool) -> str:
-    """One value; a NaN shows its sign, as in C."""
+    """A value as it is printed; a NaN shows its sign, as in C."""
     if value != value:
         return "  -nan" if math.copysign(1.0, value) < 0 else "   nan"
     text: str = _shape(kind, z) % value
@@ -279,15 +280,6 @@ def _total(evaluation: Evaluation, column: OutputColumn, topics: int, unseen: in
     return added / topics
 
 
-def trec_eval_lines(
-    preferences: PreferenceLevels, match: HitRows, deepest: int | None, version: int
-) -> PreferenceLines:
-    """Preference lines with the returned documents, numbered as trec_eval does."""
-    lines = lines_of_run(preferences, match, deepest)
-    level = lines.level.astype(np.float32).astype(np.float64) if version == 9 else lines.level
-    return replace(lines, names=preferences.documents, level=level)
-
-
 def preference_value(name: str, topic: TopicPreferences) -> float:
     """One measure of one topic, by trec_eval's name."""
     if "Rnonrel" in name:
@@ -316,7 +308,7 @@ def _as_many_nonrelevant(topic: TopicPreferences, only: str) -> float:
 
 
 def _recount(copies: tuple[Ints, Floats], most: int, returned: int, only: str) -> tuple[int, int]:
-    """Count one subgroup: pairs above the lowest level, and of each document with the first `most` at that level."""
+    """Count the pairs of a subgroup: above its lowest level, and each document with the first `most` of that level."""
     place, level = copies
     lowest = level == level[-1]
     within = place < returned if only else np.ones(len(place), bool)

@@ -116,7 +116,9 @@ def _set(options: TrecEvalOptions, letter: str, value: str) -> None:
     elif letter == "D":
         options.only = _one_topic(value, options.only)
     elif letter == "as":
-        options.version = _version(value)
+        if value not in map(str, VERSIONS):
+            raise StopError(1, f"--as expects 9 or 10, found {value!r}")
+        options.version = int(value)
     elif FLAGS.get(letter):
         setattr(options, FLAGS[letter], True)
 
@@ -129,12 +131,6 @@ def _whole(letter: str, value: str) -> int:
     if number < 0:
         raise StopError(1, f"-{letter} expects a whole number, 0 or more, found {value}")
     return number
-
-
-def _version(value: str) -> int:
-    if value not in map(str, VERSIONS):
-        raise StopError(1, f"--as expects 9 or 10, found {value!r}")
-    return int(value)
 
 
 def _one_topic(value: str, before: str | None) -> str | None:
@@ -239,7 +235,7 @@ def _judged_once(text: TextSource, reason: str, twice: dict[int, str]) -> Qrels:
 def _without_repeats(
     run: Run, index: Index, order: Order, options: TrecEvalOptions, reason: str, twice: dict[int, str]
 ) -> HitRows:
-    """The match of a run with repeated documents, cut first; topics that still repeat one are noted and left empty."""
+    """The match of a run with repeated documents, after the cut of -M; topics that still repeat one are noted and left empty."""
     from cranfield.base.kernels.twin import rank
 
     table = run.table

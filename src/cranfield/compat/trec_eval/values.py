@@ -45,7 +45,7 @@ class MeasureInput:
 
     @property
     def level(self) -> str:
-        """How a recall level becomes a number of documents."""
+        """The name of the rule that turns a recall level into a number of documents."""
         return f"trec_eval-{self.version}"
 
     @cached_property
@@ -101,7 +101,7 @@ def _precision_from(view: MeasureInput, cut: Floats) -> Floats:
 
 
 def _eleven_points(request: Request, view: MeasureInput) -> Floats:
-    """The levels are processed from last to first; a level out of order gets the highest precision of all."""
+    """11pt_avg: the levels are processed from last to first; a level out of order gets the highest precision of all."""
     relevant, returned = view.hits.n_relevant(view.rel), view.hits.relevant(view.rel).count()
     total, reached = np.zeros(view.hits.size), np.full(view.hits.size, np.inf)
     for share in reversed(request.numbers):
@@ -150,7 +150,7 @@ def _ndcg_rel(request: Request, view: MeasureInput) -> Floats:
 
 
 def _r_ndcg(request: Request, view: MeasureInput) -> Floats:
-    """The last document of a list that is one longer than the ideal does not count; 0 without relevant documents."""
+    """Rndcg: the last document of a list that is one longer than the ideal does not count; 0 without relevant documents."""
     gain, best, worth = view.gained(request.pairs)
     value = r_ndcg(view.hits, gain, best, worth, slack=1)
     value = np.where(best.count() == 0, NO_NUMBER, value)
@@ -167,7 +167,7 @@ def _persistence(request: Request) -> float:
 
 
 def _rbp(request: Request, view: MeasureInput) -> Floats:
-    """Gains outside 0…1 are scaled, topic by topic. The original never sets its minimum and maximum."""
+    """RBP, with gains outside 0…1 scaled topic by topic. The original never sets its minimum and maximum."""
     hits, p = view.hits, _persistence(request)
     gain = gains_of(request.pairs, hits.grade)
     low, high = _gain_range(request, hits.judgments)
@@ -177,7 +177,7 @@ def _rbp(request: Request, view: MeasureInput) -> Floats:
 
 
 def _gain_range(request: Request, judgments: Judgments) -> tuple[Floats, Floats]:
-    """The lowest and the highest gain of each topic's grades, 0 and the highest grade if none were given."""
+    """The lowest and the highest gain of each topic's grades; 0 and the highest grade if no gains were given."""
     low, high = np.zeros(judgments.size), np.zeros(judgments.size)
     np.maximum.at(high, judgments.topic, judgments.grade)
     if any(key != "p" for key, _ in request.pairs):
@@ -188,7 +188,7 @@ def _gain_range(request: Request, judgments: Judgments) -> tuple[Floats, Floats]
 
 
 def _rbp_residual(request: Request, view: MeasureInput) -> Floats:
-    """0 if all returned documents are judged, although ranks below the end of the list remain."""
+    """The residual of RBP: 0 if all returned documents are judged, although ranks below the end of the list remain."""
     hits, p = view.hits, _persistence(request)
     judged = hits.judged()
     unjudged = hits.retrieved - judged.count()

@@ -93,7 +93,7 @@ class Bandit(Strategy):
 
     adaptive = True
     forget = Real(
-        1.0, "what an older label counts for when a new one comes: 1 keeps all, 0 the newest alone", low=0, high=1
+        1.0, "the weight of older labels when a new one arrives: 1 keeps all, 0 only the newest", low=0, high=1
     )
     share = Whole(
         0, "0: a label counts for the run that was followed; 1: for every run that returned the document", low=0, high=1
@@ -101,7 +101,7 @@ class Bandit(Strategy):
 
     @abstractmethod
     def promise(self, good: Floats, bad: Floats, rng: np.random.Generator) -> Floats:
-        """The promise of each run given its relevant and other documents so far; the prior is Beta(1, 1)."""
+        """A value per run, higher for runs to follow, from its relevant and other documents so far; the prior is Beta(1, 1)."""
 
     def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> Picker:
         return _Bandit(candidates, rng, self)

@@ -20,7 +20,7 @@ class ByPriority(Strategy):
 
     @abstractmethod
     def priority(self, candidates: Candidates, rng: np.random.Generator) -> Floats:
-        """One number per document."""
+        """The priority of each document."""
 
     def start(self, candidates: Candidates, rng: np.random.Generator, texts: Any = None) -> InOrder:
         return InOrder(candidates, np.argsort(-self.priority(candidates, rng), kind="stable"))

@@ -1,9 +1,9 @@
 """Continuous active learning: a model of relevance, trained on the labels so far, chooses what to judge next.
 
-The baseline implementation of Cormack & Grossman, with one change: the topic's text is the first relevant
-document, a hundred documents temporarily count as not relevant, and batches grow by a tenth, so that a topic is
-trained about forty times, not once per label. The hundred are sampled from documents that no run returned, not from
-the candidates: a pool has so many relevant documents that its own would teach the model to avoid them.
+This is the baseline implementation of Cormack & Grossman. The topic's text is the first relevant document, and a
+hundred documents temporarily count as not relevant. Batches grow by a tenth, so that the model of a topic is trained
+about forty times, not once per label. One thing differs: the hundred are sampled from documents that no run returned.
+Candidates would teach the model to avoid relevant documents, because many of them are relevant.
 """
 
 from __future__ import annotations
@@ -56,13 +56,12 @@ class _Learner(Picker):
         super().__init__(candidates)
         self.strength = strategy.strength
         for document in candidates.documents:
-            texts.document(document)  # raises an error that names the missing one
+            _text_of("document", document, texts.documents)  # raises an error that names the missing one
         mine = np.array([texts.row[document] for document in candidates.documents])
         others = np.setdiff1d(np.arange(len(texts.documents)), mine)
         supposed = rng.choice(others, min(strategy.presume, len(others)), replace=False)
-        self.vectors = _turned(
-            texts.vectors[mine], texts.vector(texts.topic(candidates.topic)), texts.vectors[supposed]
-        )
+        query = texts.vector(_text_of("topic", candidates.topic, texts.topics))
+        self.vectors = _turned(texts.vectors[mine], query, texts.vectors[supposed])
         self.labels: dict[int, bool] = {}
         self.batch = 1
         self.queue: list[int] = []
@@ -158,14 +157,6 @@ class DocumentTexts:
         }
         return cls(documents, topics)
 
-    def document(self, name: str) -> str:
-        """Title and text of one document; DataError if the collection lacks it."""
-        return _text_of("document", name, self.documents)
-
-    def topic(self, name: str) -> str:
-        """Title, description and narrative of one topic; DataError if the collection lacks it."""
-        return _text_of("topic", name, self.topics)
-
     @cached_property
     def row(self) -> dict[str, int]:
         """The row of each document in `vectors`."""
@@ -177,7 +168,7 @@ class DocumentTexts:
         return self._space[2]
 
     def vector(self, text: str) -> Any:
-        """A text as one row with the same terms; words that no document has are ignored."""
+        """A text as a row like those of `vectors`; words that no document contains are ignored."""
         column, rarity, _ = self._space
         return _rows([{term: n for term, n in _term_counts(text).items() if term in column}], column, rarity)
 
@@ -192,6 +183,7 @@ class DocumentTexts:
 
 
 def _text_of(kind: str, name: str, texts: Mapping[str, str]) -> str:
+    """The text of a document or topic; DataError if the collection lacks it."""
     if name not in texts:
         raise DataError(f"{kind} {name!r} is not among the {len(texts)} of the collection")
     return texts[name]

@@ -39,7 +39,7 @@ class SamplingStrategy(Strategy):
 
 
 class StrataParameter(Text):
-    """Depths and rates: depths must rise, rates are above 0 and at most 1."""
+    """A parameter with the depth and the rate of each stratum: depths must rise, rates lie above 0 and at most at 1."""
 
     @property
     def range(self) -> str:
@@ -74,7 +74,7 @@ class Stratified(SamplingStrategy):
     name = "stratified"
     reference = "Yilmaz, Kanoulas & Aslam (2008), A simple and efficient sampling method for estimating AP and NDCG"
     strata = StrataParameter(
-        "10:1/100:0.1", "depth:rate of each stratum, from the top; what lies deeper is never drawn"
+        "10:1/100:0.1", "depth:rate of each stratum, from the top; deeper documents are never drawn"
     )
 
     def members(self, candidates: Candidates) -> list[tuple[Ints, int]]:
@@ -136,10 +136,10 @@ class Weighted(SamplingStrategy):
     name = "weighted"
     reference = "Aslam & Pavlu (2007), A practical sampling strategy for efficient retrieval evaluation"
     rate = Real(0.1, "the share of the pool to draw", low=1e-6, high=1)
-    even = Real(0.5, "how much of the weight all documents share alike", low=1e-3, high=1)
+    even = Real(0.5, "the part of the weight that is the same for all documents", low=1e-3, high=1)
 
     def chances(self, candidates: Candidates, n: int) -> Floats:
-        """Proportional to the weights, none above 1, with the size of the sample as their sum."""
+        """Probabilities in proportion to the weights, at most 1, which add up to the size of the sample."""
         deepest = float(candidates.rank.max(initial=1))
         worth = candidates.weighted(np.log((deepest + 1) / candidates.rank))
         total = worth.sum()
@@ -157,7 +157,7 @@ class Weighted(SamplingStrategy):
             certain |= above
 
     def draw(self, candidates: Candidates, rng: np.random.Generator) -> Ints:
-        """Systematically, from a random start, in random order."""
+        """A systematic sample from a random start, over the documents in random order."""
         order = rng.permutation(len(candidates))
         ends = np.cumsum(self.chances(candidates, 0)[order])
         size = round(float(ends[-1])) if len(ends) else 0
@@ -167,5 +167,5 @@ class Weighted(SamplingStrategy):
 
 
 def _share(n: int, rate: float) -> int:
-    """So many of n: at least one where there is one."""
+    """The number of documents to sample from n at this rate: at least one, unless n is 0."""
     return min(n, max(1, round(n * rate))) if n else 0

@@ -38,7 +38,7 @@ class Command(System):
     def __init__(self, rest: str = "") -> None:
         super().__init__()
         if not rest.strip():
-            raise ConventionError("command: expected what to run, as in command:./search.sh")
+            raise ConventionError("command: expected a command, as in command:./search.sh")
         try:
             self.words = shlex.split(rest)
         except ValueError as error:
@@ -65,7 +65,7 @@ class Command(System):
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise DataError(f"{words[0]}: no end after {self.seconds:g} s (--timeout)") from None
+            raise DataError(f"{words[0]}: still running after {self.seconds:g} s (--timeout)") from None
         except OSError as error:
             raise DataError(f"{words[0]}: cannot be started: {(error.strerror or str(error)).lower()}") from error
         answers = self._answers(done.stdout, queries, k)

@@ -105,7 +105,7 @@ class HttpEngine(System):
         return self._plain(hits) or [self._hit(hit) for hit in hits]
 
     def _plain(self, hits: list[Any]) -> Ranking | None:
-        """The usual case without a call per hit: id and score are a text and a number at their paths; None if not."""
+        """The hits, read without a call per hit; None if an id or a score is missing or of an unusual type."""
         score = self.template.score
         try:
             names = _column(hits, self.id)

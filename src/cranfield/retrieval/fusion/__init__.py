@@ -16,6 +16,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.kernels import encode
 from cranfield.base.parameters import refuse_below
 from cranfield.base.run import Run
+from cranfield.base.text_layout import name_list
 from cranfield.formats import as_qrels, as_runs
 from cranfield.retrieval.fusion.aligned_runs import AlignedRuns, lists_of
 from cranfield.retrieval.fusion.method import METHODS, FusionMethod
@@ -103,7 +104,7 @@ def learn(
 
 
 def chosen_topics(lists: AlignedRuns, topics: Iterable[str]) -> npt.NDArray[np.bool_]:
-    """Which of the topics have these ids; DataError if none."""
+    """Which topics of the runs have these ids; DataError if none has."""
     ids = {encode(topic) for topic in topics}
     mask = np.array([topic in ids for topic in lists.topics], bool)
     if not mask.any():
@@ -119,7 +120,7 @@ def weights_for(method: FusionMethod, weights: Sequence[float] | None, names: Se
         raise ConventionError(f"{method.name} takes no weights; {methods_that('takes_weights')} do")
     numbers = [float(weight) for weight in weights]
     if len(numbers) != len(names) or not all(map(math.isfinite, numbers)):
-        raise ConventionError(f"expected {len(names)} weights, one a run, found {', '.join(map(str, weights))}")
+        raise ConventionError(f"expected {len(names)} weights, one per run, found {', '.join(map(str, weights))}")
     return np.array(numbers)
 
 
@@ -129,5 +130,4 @@ def methods_that(*claims: str) -> str:
     >>> methods_that("trained", "needs_weights")
     'w-sum, WMNZ, Mixed, MAPFuse, PosFuse, ProbFuse, SegFuse, BayesFuse and SlideFuse'
     """
-    *names, last = (name for name, method in METHODS.items() if any(getattr(method, claim) for claim in claims))
-    return f"{', '.join(names)} and {last}" if names else last
+    return name_list([name for name, method in METHODS.items() if any(getattr(method, claim) for claim in claims)])

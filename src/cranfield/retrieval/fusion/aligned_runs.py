@@ -92,11 +92,11 @@ class AlignedRuns(Tops):
         return np.repeat(reduce.reduceat(values, self.starts), self.sizes)
 
     def votes(self, values: Floats) -> Votes:
-        """One number per row as the contribution of its run to its entry."""
+        """The contribution of each row's run to its entry: one number per row."""
         return Votes(self.run, self.entry, values, len(self.home))
 
     def votes_of_all(self, values: Floats, missing: Floats) -> Votes:
-        """The same for lists that rate all entries of their topic: an entry that a list lacks gets `missing`."""
+        """One contribution of each list to every entry of its topic; entries that the list lacks get its `missing`."""
         topic = self.topic[self.starts]
         counts = self.candidates[topic]
         ends = np.cumsum(counts)

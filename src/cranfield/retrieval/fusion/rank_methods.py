@@ -29,7 +29,7 @@ class RRF(FusionMethod):
     reference = "Cormack, Clarke & Büttcher (2009), Reciprocal rank fusion outperforms Condorcet …, SIGIR"
     peers = {"ranx": "rrf", "trectools": "reciprocal_rank_fusion"}
     takes_weights = True
-    k = Real(60, "how little the first ranks stand out", low=0)
+    k = Real(60, "added to every rank: the higher, the less the first ranks stand out", low=0)
 
     def votes(self, lists: AlignedRuns, norm: Norm) -> Votes:
         return lists.votes(1 / (self.k + lists.rank))
@@ -84,7 +84,7 @@ class RBC(FusionMethod):
 
 
 class Borda(FusionMethod):
-    """An election: of c candidates, a run's first gets c points, its second c − 1; the rest share what remains."""
+    """An election among c documents: a run's first gets c points, its second c − 1; the rest share the remaining points."""
 
     name = "Borda"
     aliases = ("bordafuse", "w_bordafuse")
@@ -141,7 +141,7 @@ def _wins(place: npt.NDArray[np.int16 | np.int32], weights: Floats | None = None
 
 
 def _majority(place: npt.NDArray[np.int16 | np.int32], rows: slice) -> npt.NDArray[np.int8 | np.int32]:
-    """By how many runs some documents lead each other document."""
+    """For some documents, by how many runs each leads each other document: runs that rank it above minus runs below."""
     shape = place[0][rows].size, place.shape[1]
     lead: npt.NDArray[np.int8 | np.int32] = np.zeros(shape, np.int8 if len(place) < 128 else np.int32)
     for row in place:
@@ -152,7 +152,7 @@ def _majority(place: npt.NDArray[np.int16 | np.int32], rows: slice) -> npt.NDArr
 
 
 def _weighted_majority(place: npt.NDArray[np.int16 | np.int32], rows: slice, weights: Floats) -> Floats:
-    """The same with the weights of the runs."""
+    """The same, counting each run by its weight."""
     lead = np.zeros((place[0][rows].size, place.shape[1]))
     for row, weight in zip(place, weights.tolist(), strict=True):
         mine = row[rows, None]

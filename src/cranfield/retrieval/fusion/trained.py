@@ -27,7 +27,7 @@ LILLIS_2010 = (
 
 
 class _Learner(FusionMethod):
-    """The base of the methods that learn; what a rank is worth may rise with the rank."""
+    """The base of the methods that learn; a deeper rank may be worth more."""
 
     reference = LILLIS_2010
     trained = True
@@ -44,8 +44,7 @@ class MAPFuse(_Learner):
 
     def train(self, lists: AlignedRuns, qrels: Qrels, rel: float) -> None:
         """The MAP of each run over the topics with a relevant document."""
-        relevant = lists.grades(qrels, rel)[lists.entry].astype(np.float64)
-        total = _relevant(lists, qrels, rel)
+        relevant, total = _relevant(lists, qrels, rel)
         so_far = np.cumsum(relevant)
         before = np.repeat(so_far[lists.starts] - relevant[lists.starts], lists.sizes)
         precision = relevant * (so_far - before) / lists.rank / np.maximum(total, 1)[lists.topic]
@@ -71,8 +70,7 @@ class PosFuse(_Learner):
 
     def train(self, lists: AlignedRuns, qrels: Qrels, rel: float) -> None:
         """For each run and rank, the share of long enough training lists with a relevant document there."""
-        _relevant(lists, qrels, rel)
-        relevant = lists.grades(qrels, rel)[lists.entry]
+        relevant, _ = _relevant(lists, qrels, rel)
         shape = len(lists.names), int(lists.rank.max(initial=0)) + 1
         cell = lists.run.astype(np.int64) * shape[1] + lists.rank
         deep = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
@@ -99,8 +97,7 @@ class ProbFuse(_Learner):
 
     def train(self, lists: AlignedRuns, qrels: Qrels, rel: float) -> None:
         """For each run and segment, the mean over topics of the share of its documents that are relevant."""
-        _relevant(lists, qrels, rel)
-        relevant = lists.grades(qrels, rel)[lists.entry]
+        relevant, _ = _relevant(lists, qrels, rel)
         cell = np.repeat(np.arange(len(lists.sizes)), lists.sizes) * self.segments + self._segment(lists)
         count = len(lists.sizes) * self.segments
         sizes = np.maximum(np.bincount(cell, minlength=count), 1)
@@ -125,8 +122,7 @@ class _BySegments(_Learner):
 
     def learn_precisions(self, lists: AlignedRuns, qrels: Qrels, rel: float, ends: Offsets) -> None:
         """For each run and segment, the mean precision over the training topics; `ends` are the last ranks."""
-        _relevant(lists, qrels, rel)
-        relevant = lists.grades(qrels, rel)[lists.entry]
+        relevant, _ = _relevant(lists, qrels, rel)
         self.ends = ends
         segment = self.segment(lists)
         inside = segment < len(ends)
@@ -139,7 +135,7 @@ class _BySegments(_Learner):
         return np.searchsorted(self.ends, lists.rank)
 
     def learnt(self, values: Floats, lists: AlignedRuns, deeper: float) -> Floats:
-        """What was learnt about the segment of each row; `deeper` for ranks below the last segment."""
+        """The learnt value of each row's segment; `deeper` for ranks below the last segment."""
         segment = self.segment(lists)
         inside = segment < len(self.ends)
         return np.where(inside, values[lists.run, np.where(inside, segment, 0)], deeper)
@@ -210,7 +206,7 @@ class SlideFuse(PosFuse):
     window = Whole(5, "how many ranks to each side", low=0)
 
     def votes(self, lists: AlignedRuns, norm: Norm) -> Votes:
-        """The window is cut at the end of the list."""
+        """The mean share over the window of each row, which is cut at the ends of the list."""
         window, deepest = self.window, self.shares.shape[1] - 1
         low = np.maximum(lists.rank - window, 1)
         high = np.minimum(lists.rank.astype(np.int64) + window, lists.size)
@@ -222,12 +218,12 @@ class SlideFuse(PosFuse):
         return lists.votes(total / (high - low + 1))
 
 
-def _relevant(lists: AlignedRuns, qrels: Qrels, rel: float) -> Offsets:
-    """The number of relevant documents of each topic; at least one topic must have one."""
+def _relevant(lists: AlignedRuns, qrels: Qrels, rel: float) -> tuple[Floats, Offsets]:
+    """1 for each row with a relevant document, else 0; and the number of relevant documents of each topic, not all 0."""
     used = np.zeros(len(lists.topics) + 1, bool)
     used[lists.topic] = True
     topic = lists.topics_of(qrels)[qrels.grade >= rel]
     counts = np.bincount(topic[used[topic] & (topic >= 0)], minlength=len(lists.topics))
     if not counts.any():
         raise DataError(f"{qrels.name}: no training topic of the runs has a document of grade {rel:g} or more")
-    return counts
+    return lists.grades(qrels, rel)[lists.entry].astype(np.float64), counts

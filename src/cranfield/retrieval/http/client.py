@@ -116,8 +116,6 @@ class Client:
             value = self._judged(status, answered, content, path)
             _left(deadline)  # parsing JSON takes time as well
             return value
-        except TooLargeError:
-            raise
         except TimeoutError:
             self._drop()
             raise Busy(f"{self.where}: no answer within {self.timeout:g} s", kind="silence") from None
@@ -186,9 +184,7 @@ class Client:
         size = OF_LIST * lists + OF_VALUE * others
         if size > max(VALUES, 10 * self.most):
             what = f"an answer of {len(content) / 1e6:,.4g} MB with {lists + others:,} values"
-            raise TooLargeError(
-                f"{self.where}: {what} is more than is read; ask for fewer hits, or allow more (--max-answer)"
-            )
+            raise TooLargeError(f"{self.where}: {what} is too large; ask for fewer hits, or allow more (--max-answer)")
 
     def _connection(self, deadline: float) -> tuple[http.client.HTTPConnection, bool]:
         """This thread's connection with the time-out of the deadline, and whether it is new."""
