@@ -28,7 +28,7 @@ Shown = TypeVar("Shown", bound="Answer")
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
 DIGITS = 4  # default number of decimals for people; programs get all of them
 FEWEST_LIMITS = 2  # lines about the limits of an answer, however many warnings come before it
-FOR_PEOPLE = ("text", "table")  # the same in two words
+FOR_PEOPLE = ("text", "table")  # two names of the same format
 BARE = ("csv", "tsv", "trec")  # shapes that have no room for anything but data
 CHART_ENDINGS = (".svg", ".png", ".pdf", ".html", ".vl.json")
 
@@ -66,7 +66,7 @@ def show_answer(function: Callable[..., Shown], *arguments: Any, counting: str =
 
 
 def listing(help: str | None, all_members: str, one_member: str = "") -> CranfieldCommand:
-    """A command that lists the members of a kind, or explains one: by these functions of `commands.listings`."""
+    """A command that lists the members of a kind, or explains one; both arguments name functions of `commands.listings`."""
 
     def show_members(name: str | None = None, **display: Any) -> None:
         from cranfield.commands import listings
@@ -193,7 +193,7 @@ _about: dict[str, str] = {}
 
 
 def about(path: str, words: str) -> None:
-    """Describe a file in the line that reports its writing; standard output gets a line of its own."""
+    """Add words about a file to the line that reports the written files; for standard output, print them at once."""
     if path == "-":
         note(words)
     else:
@@ -202,9 +202,9 @@ def about(path: str, words: str) -> None:
 
 @contextmanager
 def reporting_files() -> Iterator[None]:
-    """Report the files that a command has written, in one line at its end; report notes about logs at once.
+    """Report the files that a command has written, in one line at its end; print notes about logs at once.
 
-    Nothing is written if an option was typed that changes nothing.
+    If an option was typed that changes nothing, the command stops before it writes anything.
     """
     _about.clear()
     with (

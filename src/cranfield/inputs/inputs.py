@@ -89,7 +89,7 @@ class Inputs:
         return judgments_of(self.qrels)
 
     def files(self, *more: str | None) -> list[str] | dict[str, str]:
-        """The run files by distinct names; standard input may occur once among them, the other files and `more`."""
+        """The run files by distinct names. Raise DataError if standard input occurs twice among all files, including `more`."""
         arguments = run_arguments(self.runs)
         refuse_second_stdin(
             *(path_of(one) for one in more if one is not None),
@@ -108,7 +108,7 @@ class Inputs:
 
     @property
     def streams(self) -> bool:
-        """Whether anything is read from standard input."""
+        """Whether one of the files is standard input."""
         return "-" in (self.qrels, self.table, *map(path_of, self.runs), *self.others)
 
     def open_runs(self, *more: str | None) -> list[Run]:
@@ -120,7 +120,7 @@ class Inputs:
         return [rules.ordered(self.with_ids(run)) for run in opened]
 
     def with_ids(self, run: Run) -> Run:
-        """A run with topic ids, if it names topics by query and the queries are known."""
+        """The run; if it names topics by query and the queries are known, with topic ids instead."""
         from cranfield.formats.topic_tables import run_by_id
 
         queries = self.queries()
@@ -159,7 +159,7 @@ class Inputs:
         return None if self.topics is None else read_topics(self.topics)
 
     def topic_table(self, asking: str) -> TopicTable:
-        """The queries and columns of the topics, from the topics file or the collection, for an option that needs them."""
+        """The queries and columns of the topics, from the topics file or the collection; `asking` is the option that needs it."""
         tell_used("topics_file")
         table = topic_table(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
         if table is None:
@@ -303,7 +303,7 @@ def read_topics(path: str) -> list[str]:
 
 
 class RunFile(NamedTuple):
-    """A file of `runs/`; `name` is the run's name, with its ending if two would be the same."""
+    """A file of `runs/`; `name` is the run's name, with the ending of the file if two names would be the same."""
 
     name: str
     path: str

@@ -1,8 +1,8 @@
 """A log in place of qrels or labels: LOG, or LOG@NAME for a frozen version.
 
-Only this module tells such a name from a file's: NAME follows the last `@` after the last `/`, and an existing file of
-that name wins. `formats.log_kind` decides what is a log. A note about a log (labels that contradict each other) is
-given once, before the labels are used.
+Only this module decides whether a name is that of a log or a file: NAME follows the last `@` after the last `/`, and an
+existing file of the whole name wins. `formats.log_kind` decides which files are logs. A note about a log (labels that
+contradict each other) is printed once, before the labels are used.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def named(word: str | None) -> Named | None:
 
 
 def exists(location: str) -> bool:
-    """Whether there is something at a log's location; a server is asked when it is opened.
+    """Whether a log's location exists; always true for a server, which is not asked before it is opened.
 
     An unreadable location (no permission, a name that is too long) does not count as missing: labels would be lost.
     """
