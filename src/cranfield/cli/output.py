@@ -106,7 +106,8 @@ def rendered(
     """An answer in one of its formats, fitted to the screen if it does not go to a file."""
     places = DIGITS if digits is None else digits
     if shape in FOR_PEOPLE:
-        screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}
+        width = terminal_width(sys.stdout) if output is None else None
+        screen = {"limit": width, "style": style(output), "ascii_only": ascii_only(output)}
         to_file = output not in (None, "-")  # a file is read later, by people who do not know the command
         whole = {"verbose": verbose or to_file, "limits": False}
         text = str(answer.to_text(per_topic, places, every=every, bars=bars, **whole, **screen))
@@ -211,19 +212,13 @@ def reporting_files() -> Iterator[None]:
         written_files() as files,
         notes_to(lambda sentence: note(f"note: {sentence}")),
         used_options() as used,
-        checked_before_writing(lambda: _refuse_unused(used)),
+        checked_before_writing(lambda: options.refuse_unused(used)),
     ):
         try:
             yield
         finally:
             if files:
                 note(f"wrote {', '.join(map(_with_size, files))}")
-
-
-def _refuse_unused(used: set[str]) -> None:
-    from cranfield.cli.options import refuse_unused  # which takes longer to import than help to print
-
-    refuse_unused(used)
 
 
 def _with_size(path: str) -> str:
@@ -240,11 +235,6 @@ def style(path: str | None = None) -> Callable[[str, str], str] | None:
     if plain or not sys.stdout.isatty():
         return None
     return lambda kind, text: click.style(text, **COLOURS[kind])  # type: ignore[arg-type]
-
-
-def screen_width(path: str | None = None) -> int | None:
-    """The maximum width of a line on a terminal; None for a file or a pipe."""
-    return None if path is not None else terminal_width(sys.stdout)
 
 
 def terminal_width(stream: Any) -> int | None:

@@ -9,6 +9,7 @@ $ cranfield pool bm25.run dense.run --depth 10
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -368,11 +369,8 @@ def _judge(**typed: Any) -> None:
         elsewhere = f"is for documents of runs, not for those of --{'pool' if typed['pool'] is not None else 'round'}"
         idle = ("depths", "strategy", "priorities", "teams", "budget", "topics", "rel", "seed", "preset", "drop_self")
         options.refuse_idle(elsewhere, *idle, *options.CONVENTIONS)
-    at_work = open_session(**pooling_options(typed))
-    try:
-        sit(at_work)
-    finally:
-        at_work.close()
+    with closing(open_session(**pooling_options(typed))) as desk:
+        sit(desk)
 
 
 @command.command("simulate")

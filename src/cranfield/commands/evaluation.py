@@ -78,7 +78,7 @@ def scored(inputs: Inputs) -> Scores:
             raise ConventionError(f"{inputs.table} holds one measure, {problem}")
         tables, selection = {names[0] if names else table_name(inputs.table): tables[""]}, None
     scores = cranfield.Scores.from_table(tables, read.runs, read.topics)
-    scores = replace(scores, queries=inputs.queries() or read.queries)
+    scores = replace(scores, queries=inputs.queries or read.queries)
     scores = scores.select(measures=selection, topics=inputs.chosen_topics())
     weights = inputs.weights()
     return scores if weights is None else scores.weighed(weights)
