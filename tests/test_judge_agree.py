@@ -48,7 +48,7 @@ def test_one_person_alone_is_told_why_there_is_nothing():
     answer = cranfield("judge", "agree", "labels.jsonl")
     assert answer.code == 3
     said = "expected two people who labelled the same documents, found one rater only, ann"
-    assert answer.err == f"cranfield: labels.jsonl: no agreement to speak of: {said}\n"
+    assert answer.err == f"cranfield: labels.jsonl: agreement cannot be computed: {said}\n"
 
 
 def test_no_document_in_common_is_no_agreement(tmp_path):
@@ -56,7 +56,7 @@ def test_no_document_in_common_is_no_agreement(tmp_path):
     (tmp_path / "b.txt").write_text("q 0 d2 1\n")
     answer = cranfield("judge", "agree", "a.txt", "b.txt", folder=tmp_path)
     assert answer.code == 3
-    assert "no agreement to speak of" in answer.err
+    assert "agreement cannot be computed" in answer.err
 
 
 def test_one_grade_alone_says_why_a_coefficient_is_not_there(tmp_path):
@@ -352,4 +352,4 @@ def test_a_log_with_a_frozen_version_is_compared_with_a_file_by_the_labels_that_
     assert (after.code, after.out) == (0, before.out)
     answer = cranfield("judge", "agree", "labels.jsonl", "bob.csv", "--sources", "model", folder=tmp_path)
     assert answer.code == 3
-    assert "labels.jsonl: no label stands that counts (aspect relevance, from model)" in answer.err
+    assert "labels.jsonl: no current label counts (aspect relevance, from model)" in answer.err

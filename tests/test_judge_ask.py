@@ -780,7 +780,7 @@ def test_model_labels_enter_qrels_only_by_a_policy_that_names_them(desk, chat):
     desk.ask()
     with pytest.raises(DataError, match=r"no label of a person stands"):
         qrels(desk.log)
-    with pytest.raises(DataError, match=r"no label stands that counts"):
+    with pytest.raises(DataError, match=r"no current label counts"):
         aggregate(desk.log, "latest")
     log = open_log(desk.log)
     log.add([Event(topic="q1", document="d1", grade=3, assessor="ann")])

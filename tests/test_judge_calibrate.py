@@ -228,7 +228,7 @@ def test_a_judge_that_drifted_while_it_labelled_is_said_to(tmp_path):
     opened.close()
     findings = told(calibrate(log))
     assert re.search(r"m/graded-1 drifted by \d{4}-\d\d-\d\d: 5 of 5 answers are not those of before", findings)
-    assert "it was accepted, and labels of both are mixed here" in findings
+    assert "it was accepted, and labels from before and after it are mixed here" in findings
 
 
 # what is computed
@@ -514,7 +514,7 @@ def test_judges_that_share_topics_and_no_document_cannot_be_chosen_from(tmp_path
 def test_one_grade_of_people_on_the_half_that_chooses_is_refused(tmp_path):
     judges = {"m/a-1": lambda t, d: 0 if d < 2 else d % 2, "m/b-1": lambda t, d: 0 if d < 2 else None}
     log = labels_of(tmp_path, judges, lambda t, d: 0 if d < 2 else d % 2)
-    with pytest.raises(DataError, match="people gave one grade only to the 8 documents that are to choose"):
+    with pytest.raises(DataError, match="people gave one grade only to the 8 documents that choose the judge"):
         calibrate(log, choose=True)
 
 

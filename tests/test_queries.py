@@ -82,7 +82,7 @@ def test_queries_are_read_when_they_are_first_looked_up() -> None:
     assert "wing" in scores.to_text(per_topic=True)
     assert pickle.loads(pickle.dumps(scores)).queries == {"q1": "wing"}
     assert reads == [1]
-    assert Inputs(qrels="qrels.txt").queries() is None
+    assert Inputs(qrels="qrels.txt").queries is None
 
 
 def test_a_missing_topics_file_is_named() -> None:
@@ -94,7 +94,7 @@ def test_a_screen_cuts_queries_and_never_the_data(tmp_path: Path) -> None:
     file = tmp_path / "long.jsonl"
     file.write_text(json.dumps({"_id": "q1", "text": "wing " * 60}) + "\n")
     scores = cranfield.evaluate(
-        EXAMPLES / "qrels.txt", EXAMPLES / "bm25.run", "AP", queries=Inputs(topics_file=str(file)).queries()
+        EXAMPLES / "qrels.txt", EXAMPLES / "bm25.run", "AP", queries=Inputs(topics_file=str(file)).queries
     )
     text = scores.to_text(per_topic=True, limit=80).partition("\n\n")[0]
     assert max(map(width, text.splitlines())) <= 80

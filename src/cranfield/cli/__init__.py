@@ -35,7 +35,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF, errno.EFBIG}  # erro
 
 
 class CommandEntry(NamedTuple):
-    """A command: its name, the first sentence of its help, its place in the order of the work, and what it runs."""
+    """A command: its name, the first sentence of its help, its place in the order of the work, and its click command."""
 
     name: str
     sentence: str
@@ -43,7 +43,7 @@ class CommandEntry(NamedTuple):
     command: click.Command | None = None  # None: the module of that name here
 
     def load(self) -> click.Command:
-        """Import the module of the command, unless that is done."""
+        """The click command; its module is imported at the first use."""
         command = self.command
         if command is None:
             from importlib import import_module
@@ -55,7 +55,7 @@ class CommandEntry(NamedTuple):
 
 
 def commands_in(folders: Iterable[str], read: Callable[[str], bytes]) -> Iterator[CommandEntry]:
-    """The commands of some folders; `read` returns the bytes of a file."""
+    """The commands among the modules of these folders; `read` returns the bytes of a file."""
     from pkgutil import iter_modules
 
     for finder, name, _ in iter_modules(folders):
@@ -97,7 +97,7 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the module of one command."""
+        """The command of this name, imported; None if the name is unknown."""
         entry = COMMANDS.find(name)
         return None if entry is None else entry.load()
 
@@ -111,7 +111,7 @@ class Commands(click.Group):
         raise click.UsageError(str(COMMANDS.unknown(name)), ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing any of ours."""
+        """List the commands without importing the built-in ones."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, each.sentence) for name, each in COMMANDS.items()])
 
@@ -135,7 +135,7 @@ class Commands(click.Group):
             return super().make_context(*arguments, **options)
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run, help and version included; an exception of click itself does not end in a traceback either."""
+        """Run the command line. No exception ends in a traceback, not even one of click itself."""
         with _ending_in_words():
             return super().main(*arguments, **options)
 
@@ -257,7 +257,7 @@ def _report_core() -> None:
 
 
 def _close_stdout() -> None:
-    """Discard buffered output, so that Python reports no error at its end."""
+    """Discard buffered output, so that Python reports no error when it exits."""
     try:
         number = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -280,9 +280,9 @@ def cli() -> None:
 
 
 def _open_closed() -> None:
-    """Replace closed standard streams, or the first opened file would take their place.
+    """Replace closed standard streams, so that no file that is opened later takes their number.
 
-    Reading from them or writing data to them is still an error of the system; messages are discarded.
+    Reading from such a stream or writing data to it is still an error of the system; messages are discarded.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:

@@ -28,7 +28,7 @@ PLACE = 30
 @option("--field fields")
 @options.labels
 @option("--topics-file")
-@option("--duplicates")
+@option("--duplicates", f"{options.CONVENTIONS['duplicates'][1]}  [default: error]")
 @option("--lenient", "Report malformed lines as warnings, so that the exit code is 0.")
 @options.output("table", "json")
 @click.pass_context

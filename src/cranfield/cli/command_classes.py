@@ -3,9 +3,9 @@
 An option states where it is declared whether `--help` shows it (`everyday`), in which section `--help-all` lists it, and
 which spellings it had in earlier versions (`was`). `current_spellings` is the one place that reads former spellings.
 
-The library speaks Python: `missing="skip"`, `alpha must be …`. A command knows its options, so `in_options` translates the
-sentence before it is printed: `--missing skip`, `--alpha must be …`. Parameters in brackets, as in `AP(rel=2)`, belong to a
-measure or method and stay.
+Messages of the library name Python arguments: `missing="skip"`, `alpha must be …`. `in_options` replaces them by the options
+of the command before a message is printed: `--missing skip`, `--alpha must be …`. Parameters in brackets, as in `AP(rel=2)`,
+belong to a measure or method and stay.
 """
 
 from __future__ import annotations
@@ -130,11 +130,11 @@ class CranfieldCommand(HelpAll):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments, former spellings of options included."""
+        """Parse the arguments, which may use former spellings of options."""
         return super().parse_args(ctx, current_spellings(self, args, quiet=ctx.resilient_parsing))
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """Make -m fast: click searches the long names first, and composes an error message with difflib in vain."""
+        """Make -m fast: click looks for short names among the long ones first, and composes an error message that nobody sees."""
         parser = super().make_parser(ctx)
         long, short = getattr(parser, "_long_opt", None), getattr(parser, "_short_opt", None)
         if isinstance(long, dict) and isinstance(short, dict):

@@ -23,7 +23,7 @@ PLACE = 170
 
 
 @options.command(__doc__)
-@options.runs_or_table()
+@options.runs_or_table(measures="nDCG@10")
 @option("--sd X", "Standard deviation of the difference over topics, instead of runs.", type=float)
 @option("--difference D", "Difference to find.  [default: the difference of the runs]", type=float)
 @option("--power P", "Probability of finding the difference.", default=0.8)

@@ -31,7 +31,7 @@ PLACE = 90
 @option("--topics")
 @rare(
     "--aggregate",
-    "Statistic over the topics, instead of the mean. A measure such as gmean(AP) sets it for itself.",
+    "Statistic over the topics. A measure such as gmean(AP) sets it for itself.  [default: mean]",
     metavar="mean|gmean|median|min|max|hmean",
 )
 @option("--baseline")
@@ -47,7 +47,9 @@ PLACE = 90
 @option("--weigh-by")
 @option("--topics-file")
 @option("--per-topic")
-@option("--sort", "Order of the runs: by a measure, best first, or by name.", metavar="MEASURE|name")
+@option(
+    "--sort", "Order of the runs: by a measure, best first, or by name.  [default: as typed]", metavar="MEASURE|name"
+)
 @option("--digits")
 @options.answer("table", "json", "csv", "tsv", "trec")
 @options.rules

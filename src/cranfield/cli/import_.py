@@ -62,7 +62,7 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 )
 @option("--qrels FILE", "File to read the judgments from.", multiple=True)
 @rare("--subtopics FILE", "File to read judgments by subtopic from, for measures of diversity.")
-@option("--split NAME", "Split of BEIR or MS MARCO: test, dev, train or dev.small.")
+@option("--split NAME", "Split of BEIR or MS MARCO: test, dev, train or dev.small.  [default: test, or the only one]")
 @rare(
     "--strict",
     "Refuse copies of NPL, LISA and TIME that differ from their layout. Otherwise they are read, with a note.",

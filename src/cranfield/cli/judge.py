@@ -56,7 +56,7 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
 @option("--assessor NAME", "Name of the assessor, if the file does not state it.  [default: the name of a qrels file]")
 @option("--aspect", "Aspect that was judged.  [default: relevance]", default=None, everyday=True)
 @option("--source", "Source of the labels.", type=RegistryName("label_sources"), default="import")
-@option("--time TIME", "Time of the labels, if the file does not state it.")
+@option("--time TIME", "Time of the labels, if the file does not state it.  [default: before all labels with a time]")
 @scale_option
 @option("--collection", "Collection of the labels. Labels of other topics and documents are refused.")
 @option("--qrels-format", name="format", was=["--format"])
@@ -331,7 +331,7 @@ deciding = options.together(
 
 
 def _refuse_of_methods(policy: str) -> None:
-    """Refuse the options of policies that weigh several labels of a document, if the policy does not."""
+    """Refuse --grade-ties and --gold, unless the policy weighs several labels of a document."""
     from cranfield.judging.policies import weighs_labels
 
     if not weighs_labels(policy):
@@ -544,8 +544,8 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     "File of examples that served to choose the prompt, which are left out. Each line is a topic, or a topic and a document.",
 )
 @option("--choose", "Choose the best prompt on half of the topics, and calibrate on the other half.", is_flag=True)
-@rare("--public DATE", "Date when the judgments became public.")
-@rare("--model-date DATE", "Date of the model.  [default: the date in its name]")
+@rare("--public DATE", "Date when the judgments became public. The command warns if the model may have read them.")
+@rare("--model-date DATE", "Date when the model was made.  [default: the date in its name]")
 @option("--confidence level")
 @option("--seed")
 @option("--all every", "Show all runs, both rankings, and shares with intervals.", is_flag=True)
@@ -556,7 +556,7 @@ def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures:
 
     On documents that both labelled: agreement next to that of two people, the best constant answer, errors by grade, bias by
     length. With runs: bias by rank and run, both rankings of the runs, the judge's own ranking. The exit code is 3 if the
-    judge gives a single answer.
+    judge gives every document the same grade.
 
     \b
     $ cranfield judge calibrate drawn.jsonl bm25.run dense.run
@@ -566,7 +566,7 @@ def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures:
     if not runs:
         options.refuse_idle("goes with runs", "measures")
     if show_answer(calibrate, log, runs, measures, **typed).only_answer is not None:
-        note("one answer only: ask with another prompt or model, or go by the labels of people alone")
+        note("the judge gives one answer only: ask with another prompt or model, or use the labels of people alone")
         ctx.exit(3)
 
 
@@ -677,7 +677,7 @@ def _ask(ctx: click.Context, /, log: str, **how: Any) -> None:
 @log_argument
 @option("--model NAME", "Model to show: NAME, or NAME/PROMPT-VERSION.  [default: all]", default="")
 @option("--failures", "Show the answers that gave no label.", is_flag=True)
-@option("--reason KIND", "Kind of failures to show, such as unparsed.", default="")
+@option("--reason KIND", "Kind of failures to show, such as unparsed.  [default: all]", default="")
 @option("--count n", "Number of failures to show.", type=click.IntRange(1, 1_000_000), default=50)
 @option("--skip", "Number of failures to skip first.", type=click.IntRange(min=0), default=0)
 @options.output("table", "json", "csv", "tsv")

@@ -33,7 +33,7 @@ key_option = option("--pseudonym-key FILE key", KEY, was=["--key"])
 
 
 def _change(log: str, function: Callable[..., Answer], *arguments: Any, **typed: Any) -> None:
-    """Change a log and show what was done to it; if the answer cannot be written, say that the work is done."""
+    """Change a log and show the answer; if the answer cannot be written, say that the log is changed all the same."""
     display = {name: typed.pop(name) for name in options.DISPLAY if name in typed}
     answer = function(log, *arguments, **typed)
     try:
@@ -160,7 +160,7 @@ def _erase(log: str, units: tuple[str, ...], **typed: Any) -> None:
 
 @command.command("retain")
 @click.argument("log")
-@option("--days N", "Number of days to keep.", type=COUNT, required=True)
+@option("--days N", "Age up to which events are kept, in days.", type=COUNT, required=True)
 @options.answer("table", "json")
 def _retain(log: str, days: int, **typed: Any) -> None:
     """Delete events that are older than a number of days.
@@ -198,7 +198,7 @@ def _retain(log: str, days: int, **typed: Any) -> None:
     default=["fixed", "looks", "sequence"],
     was=["--method"],
 )
-@rare("--primaries N", "Number of primary metrics that share the level.", default=1)
+@rare("--primaries N", "Number of primary metrics that share the significance level.", default=1)
 @rare(
     "--guardrail guardrails",
     "Guardrail metric: NAME=MARGIN/SD, or NAME=MARGIN/P% for a proportion of units.",
@@ -293,7 +293,7 @@ def _serve(plans: str, log: str, new_token: str | None, drop_token: str | None, 
 @option(
     "--history", "Show intervals over time, and by day since exposure. An html answer always has them.", is_flag=True
 )
-@option("--memory SIZE", "Memory limit of DuckDB, such as 3GB.")
+@option("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
 @option("--seed", "Seed for the random numbers of the bootstrap.")
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @click.pass_context
@@ -366,9 +366,9 @@ def _plan_path(ctx: click.Context, parameter: click.Parameter, value: str | None
     was=["--method"],
 )
 @option("-k --depth K k", "Number of documents on a page.", type=COUNT, default=10)
-@option("--units N", "Number of units.", default=1_000)
-@option("--days N", "Number of days.", default=14)
-@option("--before N", "Number of days before the experiment, on the control.", default=0)
+@option("--units N", "Number of simulated units (users).", default=1_000)
+@option("--days N", "Length of the experiment, in days.", default=14)
+@option("--before N", "Number of days before the experiment, in which every unit gets the control.", default=0)
 @option("--sessions N", "Mean number of sessions per unit.", default=3.0)
 @option("--searches N", "Mean number of searches per session.", default=2.0)
 @option("--interests N", "Number of topics that a unit searches for.", default=3)

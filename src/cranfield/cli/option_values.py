@@ -81,7 +81,7 @@ def rank_intervals() -> str:
 
 
 def noisy_policies() -> str:
-    """The policies that decide on labels which are redrawn."""
+    """The policies that `compare --label-noise` can use."""
     from cranfield.judging.policies import LOG_POLICIES
     from cranfield.stats.consensus.method import METHODS
 
@@ -89,7 +89,7 @@ def noisy_policies() -> str:
 
 
 def fusions_that(*claims: str) -> str:
-    """The fusion methods that make one of these claims."""
+    """The fusion methods with one of these properties, such as takes_weights."""
     from cranfield.retrieval.fusion import methods_that
 
     return methods_that(*claims)

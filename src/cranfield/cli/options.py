@@ -73,7 +73,7 @@ def _check_limit(ctx: click.Context, parameter: click.Parameter, value: int | No
 
 
 def _refuse_spreadsheet(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    """Refuse --spreadsheet with a format that has no cells. The check runs when the second of the two options is read."""
+    """Refuse --spreadsheet unless the format is csv or tsv. The check runs when the second of the two options is read."""
     values = {**ctx.params, parameter.name: value}
     if values.get("spreadsheet") and values.get("shape", "csv") not in ("csv", "tsv"):
         raise click.UsageError(f"--spreadsheet is for --format csv and tsv, not for {values['shape']}")
@@ -144,7 +144,7 @@ def _seed(ctx: click.Context, parameter: click.Parameter, value: int | None) -> 
 
 
 def _allow_unjudged(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Turn the error about runs without known documents into a warning."""
+    """Turn the error about a run without a judged document into a warning."""
     if value:
         from warnings import simplefilter
 
@@ -254,7 +254,9 @@ DECLARED: dict[str, dict[str, Any]] = {
         "Column of the topics file with a weight per topic, such as traffic. Weighted means and tests are shown "
         "next to the unweighted ones."
     ),
-    "--rel N": {"type": float, "help": "Lowest relevant grade, unless a measure states it."},
+    "--rel N": _usually(
+        "Lowest relevant grade, unless a measure states it.  [default: 1, or the collection's]", type=float
+    ),
     "--baseline RUN": _rarely("Run to compare with, for measures of risk (URisk, TRisk, RPP …)."),
     "--collection FOLDER": {"type": COLLECTION},
     "--collection-size N": _rarely(
@@ -416,8 +418,8 @@ def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], C
 conventions = together(
     option(
         "--as PRESET preset",
-        "Follow the conventions of another program; cranfield presets lists them. The options below change single ones.  "
-        "[default: cranfield]",
+        "Follow the conventions of another program; cranfield presets lists them. The options below change "
+        "single conventions; their defaults are those of the preset.  [default: cranfield]",
         section="Conventions",
         everyday=False,
     ),
@@ -473,18 +475,21 @@ scale_option = option("--scale", "Grades that are allowed; others are refused.",
 qrels_and_runs = together(click.argument("qrels"), click.argument("runs", nargs=-1, required=True, metavar="RUN..."))
 
 
-def runs_or_table(runs: str = "RUN...") -> Callable[[Command], Command]:
-    """Judgments, runs and measures, or a table of scores."""
+def runs_or_table(runs: str = "RUN...", measures: str = "nDCG@10 AP RR@10") -> Callable[[Command], Command]:
+    """Judgments, runs and measures, or a table of scores; `measures` are the default."""
     return together(
         click.argument("qrels", required=False),
         click.argument("runs", nargs=-1, metavar=runs),
-        option("-m --measures", "Measures to compute. With --table: names of its scores.  [default: nDCG@10 AP RR@10]"),
+        option(
+            "-m --measures",
+            f"Measures to compute. With --table: names of its scores, by default all.  [default: {measures}]",
+        ),
         option("--table"),
     )
 
 
 def shape(*shapes: str, help: str = "Output format.", **settings: Any) -> Callable[[Command], Command]:
-    """`--format`, whose default is the first shape; and `--spreadsheet` if a shape has cells."""
+    """`--format`, whose default is the first shape; and `--spreadsheet` if csv is among the shapes."""
     named = {"name": "shape", "type": click.Choice(shapes), "default": shapes[0], **settings}
     if "csv" not in shapes:
         return option("--format", help, **named)
@@ -569,7 +574,7 @@ UNUSED = {  # options whose use is known only after reading the files, and the e
     **dict.fromkeys(("delimiter", "encoding", "decimal"), "is for tables such as CSV and TSV, and none is read"),
     "collection_size": "is for measures that count the documents of the collection, and none is computed",
     "ignore_case": "is for topics that are named by the text of their query, and none is "
-    "(--topics-file or a collection says what topics ask)",
+    "(--topics-file or a collection states the queries)",
 }
 
 

@@ -28,7 +28,7 @@ Shown = TypeVar("Shown", bound="Answer")
 COLOURS = {"head": {"bold": True}, "best": {"fg": "green", "bold": True}, "dim": {"dim": True}}
 DIGITS = 4  # default number of decimals for people; programs get all of them
 FEWEST_LIMITS = 2  # lines about the limits of an answer, however many warnings come before it
-FOR_PEOPLE = ("text", "table")  # the same in two words
+FOR_PEOPLE = ("text", "table")  # two names of the same format
 BARE = ("csv", "tsv", "trec")  # shapes that have no room for anything but data
 CHART_ENDINGS = (".svg", ".png", ".pdf", ".html", ".vl.json")
 
@@ -66,7 +66,7 @@ def show_answer(function: Callable[..., Shown], *arguments: Any, counting: str =
 
 
 def listing(help: str | None, all_members: str, one_member: str = "") -> CranfieldCommand:
-    """A command that lists the members of a kind, or explains one: by these functions of `commands.listings`."""
+    """A command that lists the members of a kind, or explains one; both arguments name functions of `commands.listings`."""
 
     def show_members(name: str | None = None, **display: Any) -> None:
         from cranfield.commands import listings
@@ -106,7 +106,8 @@ def rendered(
     """An answer in one of its formats, fitted to the screen if it does not go to a file."""
     places = DIGITS if digits is None else digits
     if shape in FOR_PEOPLE:
-        screen = {"limit": screen_width(output), "style": style(output), "ascii_only": ascii_only(output)}
+        width = terminal_width(sys.stdout) if output is None else None
+        screen = {"limit": width, "style": style(output), "ascii_only": ascii_only(output)}
         to_file = output not in (None, "-")  # a file is read later, by people who do not know the command
         whole = {"verbose": verbose or to_file, "limits": False}
         text = str(answer.to_text(per_topic, places, every=every, bars=bars, **whole, **screen))
@@ -193,7 +194,7 @@ _about: dict[str, str] = {}
 
 
 def about(path: str, words: str) -> None:
-    """Describe a file in the line that reports its writing; standard output gets a line of its own."""
+    """Add words about a file to the line that reports the written files; for standard output, print them at once."""
     if path == "-":
         note(words)
     else:
@@ -202,28 +203,22 @@ def about(path: str, words: str) -> None:
 
 @contextmanager
 def reporting_files() -> Iterator[None]:
-    """Report the files that a command has written, in one line at its end; report notes about logs at once.
+    """Report the files that a command has written, in one line at its end; print notes about logs at once.
 
-    Nothing is written if an option was typed that changes nothing.
+    If an option was typed that changes nothing, the command stops before it writes anything.
     """
     _about.clear()
     with (
         written_files() as files,
         notes_to(lambda sentence: note(f"note: {sentence}")),
         used_options() as used,
-        checked_before_writing(lambda: _refuse_unused(used)),
+        checked_before_writing(lambda: options.refuse_unused(used)),
     ):
         try:
             yield
         finally:
             if files:
                 note(f"wrote {', '.join(map(_with_size, files))}")
-
-
-def _refuse_unused(used: set[str]) -> None:
-    from cranfield.cli.options import refuse_unused  # which takes longer to import than help to print
-
-    refuse_unused(used)
 
 
 def _with_size(path: str) -> str:
@@ -240,11 +235,6 @@ def style(path: str | None = None) -> Callable[[str, str], str] | None:
     if plain or not sys.stdout.isatty():
         return None
     return lambda kind, text: click.style(text, **COLOURS[kind])  # type: ignore[arg-type]
-
-
-def screen_width(path: str | None = None) -> int | None:
-    """The maximum width of a line on a terminal; None for a file or a pipe."""
-    return None if path is not None else terminal_width(sys.stdout)
 
 
 def terminal_width(stream: Any) -> int | None:

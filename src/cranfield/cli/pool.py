@@ -2,13 +2,14 @@
 
 A run may be a quoted pattern. If a file has the name of a subcommand, write ./judge.
 
-
+\b
 $ cranfield pool bm25.run dense.run --depth 10
 """
 
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
     from cranfield.commands.terminal_session import JudgingTask, TerminalSession
 
 
-HELP = """a number is the grade, a ? behind it says that you are not sure (2?)
+HELP = """a number is the grade; a ? after it says that you are not sure (2?)
 x    cannot judge it (x WHY says why)
 s    skip it; it comes again next time
 n    note something about it (n TEXT), and go on with it
-u    undo: take back the last thing you said, and show its document again (z does the same)
+u    undo your last answer, and show its document again (z does the same)
 t    show the topic in full
 q    stop; call again to go on"""
 WORDS = {"quit": "q", "skip": "s", "undo": "u", "z": "u", "help": "?", "note": "n", "topic": "t"}
@@ -114,14 +115,14 @@ def _grade(desk: TerminalSession, word: str) -> float | None:
 
 
 def _report(problem: str) -> str:
-    """Print a problem, if there is one; go on with the next document."""
+    """Print a problem, if there is one, and return the empty text, which means the next document."""
     if problem:
         note(problem)
     return ""
 
 
 def _finish(desk: TerminalSession) -> JudgingTask | str:
-    """No document is left; the last label can still be undone."""
+    """Let the person undo the last label when no document is left. Return its document, or `q` to stop."""
     if not desk.label_count:
         return "q"
     while True:
@@ -255,12 +256,16 @@ def pooling_options(typed: dict[str, Any]) -> dict[str, Any]:
 @contributing
 @choosing
 @option("--cap N", "Maximum number of documents per topic.  [default: no limit]", type=COUNT)
-@option("--next N", "Number of documents to choose per topic, for adaptive strategies.", type=COUNT)
+@option("--next N", "Number of documents to choose per topic now; adaptive strategies need it.", type=COUNT)
 @option("--judgments LOG", "Labels so far: a log (cranfield judge --help), a sheet with grades, or qrels.", type=INPUT)
 @option("--qrels QRELS", "Earlier judgments. Their documents are left out of the pool.")
 @rare("--keep-judged", "Pool the documents of --qrels again.", is_flag=True)
-@rare("--order", "Order of the documents of a topic.", metavar="shuffled|priority|document")
-@option("--assessors NAME,NAME…", "Assessors to divide the topics among.")
+@rare(
+    "--order",
+    "Order of the documents of a topic.  [default: shuffled; priority for adaptive strategies]",
+    metavar="shuffled|priority|document",
+)
+@option("--assessors NAME,NAME…", "Assessors to divide the topics among.  [default: nobody]")
 @option("-o --output")
 @option(
     "--format layout",
@@ -353,7 +358,7 @@ def _judge(**typed: Any) -> None:
 
     It shows a document, asks for its grade, and goes on until you stop with q. Each label is on disk before the next document
     is shown; the same command continues later. Several people can judge at once: the log is read before each
-    document, and nobody is asked what another person has judged.
+    document, and nobody is shown a document that enough others have judged.
 
     \b
     $ cranfield pool judge bm25.run dense.run --strategy maxmean --judgments labels.jsonl
@@ -361,14 +366,11 @@ def _judge(**typed: Any) -> None:
     from cranfield.commands.terminal_session import open_session
 
     if typed["pool"] is not None or typed["round"] is not None:
-        elsewhere = f"chooses from the tops of runs; --{'pool' if typed['pool'] is not None else 'round'} has chosen"
+        elsewhere = f"is for documents of runs, not for those of --{'pool' if typed['pool'] is not None else 'round'}"
         idle = ("depths", "strategy", "priorities", "teams", "budget", "topics", "rel", "seed", "preset", "drop_self")
         options.refuse_idle(elsewhere, *idle, *options.CONVENTIONS)
-    at_work = open_session(**pooling_options(typed))
-    try:
-        sit(at_work)
-    finally:
-        at_work.close()
+    with closing(open_session(**pooling_options(typed))) as desk:
+        sit(desk)
 
 
 @command.command("simulate")

@@ -35,7 +35,8 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 @option("--spreadsheet", "Put an apostrophe before text that a spreadsheet would run as a formula. This is for csv.")
 @rare(
     "--latex",
-    "Tables to write with tex: the means with raised letters for significant differences, the pairs, or both.",
+    "Tables to write with tex: the means with raised letters for significant differences, the pairs, or both.  "
+    "[default: both]",
     type=click.Choice(PARTS),
 )
 @option("--title TEXT", "Title of the report.  [default: the names of the runs and the judgments]")
@@ -44,7 +45,9 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     "Write a single chart of the first measure. The file is svg, png, pdf, or vl.json (Vega-Lite).",
     metavar="differences|scatter|pr|distribution|ranks|topics|intervals",
 )
-@rare("--pair", "Two runs to show in a chart of two runs.", nargs=2, metavar="RUN RUN")
+@rare(
+    "--pair", "Two runs to show in a chart of two runs.  [default: those that differ most]", nargs=2, metavar="RUN RUN"
+)
 @option(
     "--collection PATH",
     "Texts of the documents, for an html report. It is a collection, or JSON lines with id, title and text.",

@@ -9,6 +9,7 @@ $ cranfield serve garden --example
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import click
@@ -42,14 +43,11 @@ def command(folder: str, link: bool, invite: str | None, example: bool, db: str 
         server_of(folder)  # before a workspace is made where none is
     if example:
         make_example(folder)
-    bench = open_bench(folder, db)
-    try:
+    with closing(open_bench(folder, db)) as bench:
         if link or invite:
             click.echo(new_link(bench, invite))
         else:
             serve(bench, manner, note, how["certificate"], how["tls_key"], limits_of(how))
-    finally:
-        bench.close()
 
 
 def refuse_missing() -> None:

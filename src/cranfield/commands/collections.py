@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def import_collection(
     source: str, dest: str, *, files: Mapping[str, Sequence[str]], meta: Mapping[str, str | None], **options: Any
 ) -> Imported:
-    """Make the folder of a collection from files in another layout; `options` go to the library function."""
+    """Write a collection folder from files in another layout; `options` go to the library function."""
     from cranfield.formats.importers.collection_import import import_collection
     from cranfield.formats.importers.source import Files
 
@@ -60,7 +60,7 @@ def check(
     topics_file: str | None = None,
     **how: Any,
 ) -> Findings:
-    """Problems in files, or in files that match patterns; `how` goes to the library function."""
+    """The problems in run and qrels files, given by name or pattern; `how` goes to the library function."""
     from cranfield.collections.check import check
 
     logs = {word: judgments_of(word) for word in files if named(word) is not None}
@@ -72,7 +72,7 @@ def check(
 
 
 def convert(sources: Sequence[str], target: str, *, kind: Any = None, **options: Any) -> Converted:
-    """Write files, or files that match patterns, in another format; `options` go to the library function."""
+    """Convert files, given by name or pattern, to another format; `options` go to the library function."""
     from cranfield.formats.convert import convert
 
     if kind not in (None, "run", "qrels"):

@@ -55,15 +55,13 @@ def compare(
     options = replace(inputs, baseline=baseline).options()
     measures = inputs.measures or DEFAULT_MEASURES
     judgments: Any = None if label_noise else inputs.judgments
-    named = judgments
     if label_noise:
         from cranfield.commands.judging import graded
 
         judgments, question["label_noise"] = graded(str(inputs.qrels), policy)
-        named = judgments.name  # without a password
     comparison = cranfield.compare(judgments, files, measures, progress=progress, **options, **question)
     runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
-    read = {"qrels": getattr(named, "name", named), "runs": runs}
+    read = {"qrels": getattr(judgments, "name", judgments), "runs": runs}  # a log is named without its password
     return replace(comparison, inputs=read, efficiency=efficiency_of_files(comparison.scores, runs))
 
 

@@ -41,7 +41,7 @@ def evaluate(
     """Score run files against a qrels file.
 
     With `bounds` (ties or unjudged) the result has the lowest and highest possible scores. With `by`, a column of the
-    topics file or of the collection's topics, the scores are split by it.
+    topics file or of the collection's topics, there is one score per value of that column.
     """
     files = inputs.files()
     topics = None if by is None else inputs.topic_table(f"--by {by}")
@@ -78,7 +78,7 @@ def scored(inputs: Inputs) -> Scores:
             raise ConventionError(f"{inputs.table} holds one measure, {problem}")
         tables, selection = {names[0] if names else table_name(inputs.table): tables[""]}, None
     scores = cranfield.Scores.from_table(tables, read.runs, read.topics)
-    scores = replace(scores, queries=inputs.queries() or read.queries)
+    scores = replace(scores, queries=inputs.queries or read.queries)
     scores = scores.select(measures=selection, topics=inputs.chosen_topics())
     weights = inputs.weights()
     return scores if weights is None else scores.weighed(weights)
@@ -112,9 +112,9 @@ def curve(inputs: Inputs, kind: str = "pr", *, topic: str | None = None, **optio
 def explain(
     inputs: Inputs, topic: str | None = None, *, full: bool = False
 ) -> Explanation | PeerScores | TopicComparison:
-    """How a run file's score on a topic is computed. A preset without a topic shows the score as another program has it.
+    """How a run file's score on a topic is computed; two run files are shown side by side.
 
-    The preset `all` shows it for every program. Two run files are shown side by side.
+    With a preset and no topic, the result is the score that another program computes; the preset `all` means every program.
     """
     [measure] = inputs.measures
     if len(inputs.runs) == 2:

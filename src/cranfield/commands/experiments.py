@@ -67,10 +67,10 @@ def erase(log: str, units: Sequence[str], *, key: str | None = None) -> Erasure:
         return privacy.erase(opened, units, pseudonyms)
 
 
-def retain(log: str, days: int, *, now: datetime | None = None) -> Erasure:
+def retain(log: str, days: int) -> Erasure:
     """Erase all events that are older than a number of days."""
     with EventLog(log) as opened:
-        return privacy.retain(opened, days, now or datetime.now(UTC))
+        return privacy.retain(opened, days, datetime.now(UTC))
 
 
 def assign(plans: Sequence[str], units: Sequence[str]) -> Assignments:
@@ -179,7 +179,7 @@ def simulate(
 
     model, people = users_named(users), Audience(**audience)
     refuse_beyond(people, before, seed)
-    world = World.of(inputs.open_qrels(), inputs.open_runs(), k, inputs.queries())
+    world = World.of(inputs.open_qrels(), inputs.open_runs(), k, inputs.queries)
     with EventLog(log, create=True) as opened:  # refuses other folders; makes its own with the first events
         is_new = plan is not None and not os.path.exists(plan)
         experiment = plan_for(plan, world, people, method)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cranfield.judging.round_status import Status
     from cranfield.judging.versions import VersionChanges, Versions
 
-RANKED_BY = "nDCG@10"  # runs by each person's labels, unless told
+RANKED_BY = "nDCG@10"  # the default measure that ranks runs by each person's labels
 
 
 def add(
@@ -58,7 +58,7 @@ def add(
     collection: str | None = None,
     **options: Any,
 ) -> AddedEvents:
-    """Add the labels of files to a log, all or none.
+    """Add the labels of files to a log; if one label is refused, none is added.
 
     Labels that name a topic by its query are matched with the topics file, or with the collection. `options` are those of
     `LabelReading` and `Dialect`; the others are fields of every event, such as assessor and aspect.
@@ -137,7 +137,10 @@ def withdraw(
     note: str = "",
     **subject: str | None,
 ) -> int:
-    """Withdraw every event that matches all filters, and return their number; `subject`: assessor, topic, document, round."""
+    """Withdraw every event that matches all filters, and return their number.
+
+    `subject` has the filters assessor, topic, document and round.
+    """
     start, end = (None if when is None else instant(when) for when in (since, until))
     filters = {name: value for name, value in subject.items() if value is not None}
     if not (filters or start or end or ids):
@@ -213,9 +216,11 @@ def _refuse_round(file: str | None, runs: Sequence[str], strategy: str, by_lot: 
     if strategy:
         STRATEGIES.named(strategy)
     if strategy and not runs:
-        raise DataError(f"--strategy {strategy} chooses from the tops of runs: name them with --run")
+        raise DataError(f"--strategy {strategy} chooses from the top documents of runs: name the runs with --run")
     if strategy and by_lot:
-        raise DataError("--sample draws at random, --strategy by what was found: give one of them")
+        raise DataError(
+            "--sample draws documents at random, --strategy chooses them by the labels so far: give one of them"
+        )
     if not (file or runs):
         raise DataError("a round needs documents: --pool FILE, or --run FILE … with --strategy, or --gold FILE")
 
@@ -235,7 +240,7 @@ def hash_of_file(path: str) -> str:
 
 
 def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
-    """The top documents of runs by topic, for a strategy to choose from; only those of a pool if it is given."""
+    """The top documents of each run by topic, for a strategy to choose from; with a pool, only documents of the pool."""
     tops = rankings(as_runs(Inputs(runs=runs).files()), depth)
     inside = None if pool is None else {(item.topic, item.document) for item in read_pool(pool)}
     lists: dict[str, dict[str, list[str]]] = {}
@@ -252,7 +257,7 @@ def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[
         answer = lease(log, assessor, name, n)
         with log.reading() as transaction:
             adaptive = isinstance(answer, list) and transaction.find_round(answer[0].round)[0].strategy
-        if adaptive:  # the strategy went by the labels that stand
+        if adaptive:  # the strategy chose by the current labels
             say(log_queries.decide_log(log).notes())
         return answer
 
@@ -285,7 +290,7 @@ def aggregate(
     gold: str | None = None,
     at: str | None = None,
 ) -> AggregationResult:
-    """One grade per document by a policy; gold comes from rounds and from a qrels file."""
+    """One grade per document by a policy. Gold grades come from rounds and, with `gold`, from a qrels file."""
     from cranfield.judging.aggregation import AggregationResult
     from cranfield.judging.versions import gold_grades
 
@@ -302,7 +307,7 @@ def aggregate(
     decided = decide(stand, policy, settings, gold_by_subject)
     counted = preferences_of if decided.strengths else labels_of
     if not len(decided):
-        raise DataError(f"{name}: no label stands that counts by {policy} (aspect {aspect}, from {', '.join(sources)})")
+        raise DataError(f"{name}: no current label counts under {policy} (aspect {aspect}, from {', '.join(sources)})")
     return AggregationResult(name, decided, counted(stand, aspect, tuple(sources)))
 
 
@@ -409,7 +414,7 @@ def agree(
     agreements = agreement.agreements(name, events, **more, **how)
     if not any(one.defined for one in (*agreements.coefficients, *agreements.parts.values())):
         problem = f"expected two people who labelled the same documents, found {agreements.coefficients[0].reason}"
-        raise DataError(f"{name}: no agreement to speak of: {problem}")
+        raise DataError(f"{name}: agreement cannot be computed: {problem}")
     if disagreements is not None:
         write_bytes(disagreements, pool_lines(agreement.disagreements(events)))
     if not runs:
@@ -421,7 +426,7 @@ def agree(
 def _opinions(
     sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
 ) -> tuple[str, list[Event], dict[str, Any]]:
-    """The labels of a log, or of qrels that stand for one person each, with repeats and gold answers."""
+    """A name, labels, and options of `agreements`: from a log, or from several qrels with one assessor each."""
     from cranfield.judging.versions import labels_at_version
 
     refuse_second_stdin(*sources)
@@ -454,7 +459,7 @@ def _opinions_in_log(log: Named, word: str, aspect: str, whose: Sequence[str]) -
         with _opened(log.log, new=False) as opened:
             labels = labels_of(opened.current_events(), aspect, whose)
         if not labels:
-            raise DataError(f"{masked(word)}: no label stands that counts (aspect {aspect}, from {', '.join(whose)})")
+            raise DataError(f"{masked(word)}: no current label counts (aspect {aspect}, from {', '.join(whose)})")
         return labels
     return [
         Event(topic=topic, document=document, grade=grade, assessor=word, source="import", time="0001-01-01")

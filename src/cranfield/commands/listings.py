@@ -133,9 +133,9 @@ def _member(row: dict[str, Any], facts: list[tuple[str, str]]) -> MemberListing:
 
 
 def _parameters(row: dict[str, Any]) -> list[tuple[str, str]]:
-    meanings = (f"{each['name']}: {each['meaning']}; {each['range']}" for each in row["parameters"])
-    defaults = (f" (default {each['default']})" for each in row["parameters"])
-    return [("parameter", meaning + default) for meaning, default in zip(meanings, defaults, strict=True)]
+    """A line for each parameter: its name, meaning, range and default."""
+    lines = ("{name}: {meaning}; {range} (default {default})".format_map(each) for each in row["parameters"])
+    return [("parameter", line) for line in lines]
 
 
 def users() -> MemberListing:

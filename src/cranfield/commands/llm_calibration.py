@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def model_runs(location: str, model: str = "") -> ModelRuns:
-    """Every call of `judge ask`, the newest first, and the cost of each model; of one model only, if named."""
+    """The calls of `judge ask`, newest first, and the cost of each model; with `model`, only those of one model."""
     with closing(open_log(location, new=False)) as log:
         return usage.model_runs(log, model)
 
@@ -42,7 +42,7 @@ def model_runs(location: str, model: str = "") -> ModelRuns:
 def model_failures(
     location: str, model: str = "", *, reason: str = "", skip: int = 0, n: int = 50, whole: bool = False
 ) -> ModelFailures:
-    """Questions without a label and their replies: `n` from an offset on; `whole` does not shorten replies."""
+    """Questions that got no label, and the model's replies: `n` after the first `skip`; `whole` shows replies in full."""
     with closing(open_log(location, new=False)) as log:
         failures = usage.model_failures(log, model, reason, skip, n, None if whole else usage.EXCERPT)
     if reason and reason not in failures.reasons:
@@ -51,7 +51,7 @@ def model_failures(
     return failures
 
 
-OF_DOCUMENTS = ("P@10", "DCG@10")  # where documents were drawn: sums over them
+OF_DOCUMENTS = ("P@10", "DCG@10")  # the default for a sample of documents: measures that are sums over documents
 
 
 def estimate(
@@ -72,8 +72,8 @@ def estimate(
     return estimates(sample, Inputs(runs=runs).open_runs(), names, level)
 
 
-STRANGE = 0.1  # of a model's grades, from which on it may have a scale of its own
-LEAST_TO_CHOOSE = 4  # topics: two for each half
+STRANGE = 0.1  # share of grades outside people's range from which a model may use another scale
+LEAST_TO_CHOOSE = 4  # topics, two for each half
 
 
 def calibrate(
@@ -96,8 +96,8 @@ def calibrate(
 ) -> Calibration:
     """How well a model's labels in a log match people's, and how they change the order of runs; nothing is written.
 
-    `chosen_on` is a file with the topics or documents that were looked at when the prompt was chosen; with `choose`,
-    one of several prompts is chosen on one half of the topics and calibrated on the other.
+    `chosen_on` is a file with the topics or documents that served to choose the prompt. With `choose`, the best prompt on one
+    half of the topics is calibrated on the other half.
     """
     options = {"--public": public, "--model-date": model_date}
     dates = ["" if date is None else read_date(date, option) for option, date in options.items()]
@@ -134,13 +134,13 @@ def _beside(labelled: LogLabels, calibration: CalibrationLabels) -> list[str]:
     theirs = np.array(common.scale.names)[common.counts.sum(axis=0) > 0]
     beyond = float(((common.predicted < theirs.min()) | (common.predicted > theirs.max())).mean())
     if beyond >= STRANGE:
-        note = f"{beyond:.0%} of its grades lie beyond all that people gave ({theirs.min():g} to {theirs.max():g})"
-        notes.append(f"{note}: does {common.model} use their scale?")
+        note = f"{beyond:.0%} of the grades of {common.model} are outside those of people ({theirs.min():g} to {theirs.max():g})"
+        notes.append(f"{note}: does it use their scale?")
     return notes
 
 
 class CalibrationLabels(NamedTuple):
-    """The labels that a model is calibrated on, and what was left out."""
+    """The labels that a model is calibrated on, and the number of labels left out by reason."""
 
     shared: CommonLabels
     series: SeriesUse
@@ -184,14 +184,14 @@ def _best(log: Log, labelled: LogLabels, model: str, level: float, seed: int) ->
         there = labels.without(set(labels.subjects) - on)
         candidates.append(Candidate(name, len(there), model_agreement(there, level)[-1].every))
     if any(each.agreement.value != each.agreement.value for each in candidates):
-        problem = f"people gave one grade only to the {counted(len(on), 'document')} that are to choose"
+        problem = f"people gave one grade only to the {counted(len(on), 'document')} that choose the judge"
         raise DataError(f"{log.name}: {problem}; have more documents labelled, or split by another --seed")
     candidates.sort(key=lambda each: (-each.agreement.value, each.model))
     return candidates[0].model, first, candidates
 
 
 def _lengths(collection: str, common: CommonLabels) -> dict[str, int]:
-    """The lengths of the texts of documents."""
+    """The number of characters of each labelled document in the collection."""
     ids = set(common.documents)
     lengths = {each.id: len(each.text) for each in read_collection(collection).documents() if each.id in ids}
     if not lengths:
@@ -207,8 +207,10 @@ def _probed(log: Log, assessor: str) -> list[str]:
         return []
     sentences = [f"{assessor} {finding}" for finding in probes_of(log, assessor).findings()]
     for check in drift_checks(log, assessor):
-        if check.accepted:  # one that was not has labelled nothing
-            sentence = f"{'; '.join(check.differences())}; it was accepted, and labels of both are mixed here"
+        if check.accepted:  # after a drift that was not accepted, nothing is labelled
+            sentence = (
+                f"{'; '.join(check.differences())}; it was accepted, and labels from before and after it are mixed here"
+            )
             sentences.append(f"{assessor} drifted by {check.at[:10]}: {sentence}")
     return sentences
 

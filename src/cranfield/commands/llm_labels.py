@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cranfield.judging.log import Log
 
 TEXT_LIMIT = 12_000  # characters
-DRIFT = 5  # questions of before that are asked again first
+DRIFT = 5  # earlier questions that are repeated first
 
 
 def ask(
@@ -54,7 +54,7 @@ def ask(
 ) -> AskResult:
     """Have a model label the pairs of a pool, and write labels, answers and failures into a log.
 
-    With `probe`, ask this many probes of each kind about pairs that the model has labelled, and no labels. Nothing is
+    With `probe`, ask this many probes of each kind about pairs that the model has labelled, instead of labels. Nothing is
     written before the server has been reached. `terms` are budget, price_in, price_out, max_tokens and drift, and clients,
     retries, give_up, schema, drift_allowed and accept_drift of `Terms`.
     """
@@ -85,7 +85,7 @@ def ask(
 
 
 class _About(NamedTuple):
-    """The questions of a series, and what to report with its result."""
+    """A series: who asks which questions, its definition for the log, and `beside`, further fields of its result."""
 
     asker: Asker
     questions: list[LlmQuestion]
@@ -95,7 +95,7 @@ class _About(NamedTuple):
 
 
 def _foreseen(location: str, about: _About, terms: asking.Terms, probe: int | None) -> AskResult:
-    """A dry run: what would be asked; a missing log is not created."""
+    """The result of a dry run: the questions that would be asked. A missing log is not created."""
     there = "://" in location or os.path.exists(location) or not is_database(location) or probe is not None
     log = open_log(location, new=probe is None) if there else None
     try:
@@ -109,7 +109,7 @@ def _foreseen(location: str, about: _About, terms: asking.Terms, probe: int | No
 
 
 def _probing(log: Log, about: _About, n: int) -> _About:
-    """Probes instead of labels, drawn from the pairs that the model has graded."""
+    """The same series with probes instead of labels, drawn from the pairs that the model has graded."""
     import cranfield
 
     asker = replace(about.asker, changes=probes.changes())
@@ -119,7 +119,7 @@ def _probing(log: Log, about: _About, n: int) -> _About:
     if not pairs:
         accepted = " since drift was accepted" if since else ""
         problem = f"{log.name}: {asker.assessor} has graded none of the pool's pairs{accepted}"
-        raise DataError(f"{problem}; probes are held against such grades: ask without --probe first")
+        raise DataError(f"{problem}; probes are compared with such grades: ask without --probe first")
     low = probes.irrelevant_by_people(log, cranfield.read_collection(about.collection).relevant_from)
     lot = probes.draw(asker, pairs, n, about.definition["seed"], low)
     definition = about.definition | {"purpose": probes.PROBE, "probe": n, "bases": lot.bases}
@@ -128,7 +128,7 @@ def _probing(log: Log, about: _About, n: int) -> _About:
 
 
 def _with_probes(log: Log, done: AskResult) -> AskResult:
-    """The result with all probes of the model so far, if they matter."""
+    """The result; with all probes of the model so far after probing, and with a remark if its answers changed."""
     unsteady = done.drift is not None and bool(done.drift.changed) and not done.drift.passed
     if done.probes is None and not unsteady:
         return done
@@ -174,7 +174,7 @@ def _terms(
     drift: int = DRIFT,
     **more: Any,
 ) -> asking.Terms:
-    """The terms of a series; DataError for a price, a budget or a number of questions that cannot be."""
+    """The terms of a series. Raise DataError for an impossible price, budget or number of questions."""
     limits = budget or NO_LIMIT
     for name, price in (("--price-in", price_in), ("--price-out", price_out)):
         if price is not None and not 0 <= price < math.inf:
@@ -197,7 +197,7 @@ def _terms(
 def _questions(
     stack: ExitStack, model: str, prompt: Any, pool: str, collection: str, text_limit: int, neighbours: int, seed: int
 ) -> tuple[Asker, list[LlmQuestion], int]:
-    """The questions of a pool, and the number of pairs without text."""
+    """The asker, the questions of a pool, and the number of pairs without text."""
     import cranfield
     from cranfield.formats.document_index import open_shelf
 

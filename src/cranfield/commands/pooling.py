@@ -145,9 +145,9 @@ def reuse(
     holes: str | None = None,
     holes_depth: int = 10,
 ) -> tuple[Answer, int]:
-    """Leave each run, or each team, out of the judgments that it contributed to.
+    """Test the judgments by leaving out each run, or each team, that contributed to them; also return the number of holes.
 
-    `new` runs, which did not contribute, are scored as well, with the bias that leaving out the others showed. See `thin`
+    `new` runs, which did not contribute, are scored as well, corrected by the bias that leaving out runs showed. See `thin`
     for their `holes`.
     """
     from cranfield.pooling.reuse import OutsideRuns
@@ -162,9 +162,9 @@ def reuse(
 
 
 def thin(inputs: Inputs, holes: str | None = None, holes_depth: int = 10) -> tuple[Readings, int]:
-    """Score runs in every way of handling unjudged documents.
+    """Score runs by each way of handling unjudged documents; also return the number of holes.
 
-    Writes their unjudged documents as a pool to `holes`, if set, and returns their number.
+    Holes are the unjudged documents at the top of the runs. They are written as a pool to the file `holes`, if it is set.
     """
     return _thin(inputs, inputs.open_qrels(), holes, holes_depth)
 

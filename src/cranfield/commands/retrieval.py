@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +41,9 @@ def run(collection: str, system: str, output: str, *, topics: str | None = None,
 
     load = Load(**{name: options.pop(name) for name in Load.__dataclass_fields__ if name in options})
     topic_ids = None if topics is None else read_topics(topics)
-    engine = system_named(system)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    try:
+    with closing(system_named(system)) as engine:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
         opened = cranfield.read_collection(collection)
         produced = produce(opened, engine, system, output, topics=topic_ids, load=load, made_at=now, **options)
         warn(foreign_documents(produced.run, opened.qrels))
         return produced
-    finally:
-        engine.close()

@@ -1,7 +1,7 @@
 """Judging at a terminal: one person, one log, document after document.
 
 Documents come from the top of runs by a strategy, from a pool file, or from a round of the log. Before each document
-the log is read again, as far as it has grown. A label is added only if nobody else has labelled the document meanwhile,
+the new events of the log are read. A label is added only if nobody else has labelled the document meanwhile,
 unless several people are to judge each. The log holds all state, so a session continues where it stopped.
 """
 
@@ -46,7 +46,7 @@ ANSWERS = ("judgment", "adjudication", "cannot-judge", "skip")
 
 
 class Follower:
-    """The events about each document, updated by `refresh`."""
+    """The events of a log, and those about each document; `refresh` reads new ones."""
 
     def __init__(self, log: Log, assessor: str) -> None:
         self.log = log
@@ -58,7 +58,7 @@ class Follower:
         self.refresh()
 
     def refresh(self) -> list[Event]:
-        """Read and return the new events; events after the last place may be read twice, and are skipped."""
+        """Read and return the new events; events that are read a second time are skipped."""
         place = self.log.place()
         fresh = [event for event in self.log.events(self._place) if event.id not in self._events]
         self._place = place
@@ -86,7 +86,7 @@ class Follower:
         return others(self.labels(topic, document), self.assessor)
 
     def last(self, round: str) -> Event | None:
-        """This person's last event in a round (or in none) that was not withdrawn."""
+        """This person's last event that was not withdrawn, in this round, or outside of rounds if the name is empty."""
         own = [
             event
             for event in self._mine((*ANSWERS, "note"))
@@ -104,7 +104,7 @@ class Follower:
         return [event for event in own if event.id not in self.withdrawn]
 
     def elsewhere(self, since: str) -> set[str]:
-        """The topics that others have judged since a time."""
+        """The topics of other people's events since a time."""
         return {
             event.topic
             for event in self._events.values()
@@ -125,7 +125,7 @@ def others(labels: list[Event], assessor: str) -> set[str]:
 
 
 LABELS = ("judgment", "cannot-judge")
-AWAY = timedelta(minutes=30)  # after which nobody is taken to be at a topic any more
+AWAY = timedelta(minutes=30)  # time without an event after which a person counts as having left a topic
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,11 @@ class JudgingTask:
 
 @dataclass
 class JudgingProgress:
-    """One person's progress: the events, the documents they skipped, their topic, and the labels per document."""
+    """One person's progress: the events so far, the number of labels per document, their topic, and skipped documents."""
 
     follower: Follower
     overlap: int = 1
-    deciding: bool = False  # as the third person, whose word binds
+    deciding: bool = False  # whether the person adjudicates, so that their label is final
     topic: str | None = None
     skipped: set[tuple[str, str]] = field(default_factory=set)
 
@@ -169,7 +169,7 @@ class JudgingProgress:
 
 
 class DocumentSource(ABC):
-    """Where documents come from."""
+    """A source of documents to judge."""
 
     round = ""
     guideline = ""
@@ -191,7 +191,7 @@ class DocumentSource(ABC):
 
 
 class FromRuns(DocumentSource):
-    """Documents that a strategy chooses from runs; rebuilt from the labels after a withdrawal."""
+    """Documents that a strategy chooses from runs. After a withdrawal, the strategy starts again from the current labels."""
 
     def __init__(self, begin: Callable[[list[Judgment]], Session], labels: Callable[[], list[Judgment]]) -> None:
         self.begin = begin
@@ -373,7 +373,7 @@ class TerminalSession:
             self.log.add([event])
         elif not self.log.add_if(event, self._is_free):
             self._refresh()
-            self.progress.topic = None  # they are at work there
+            self.progress.topic = None  # the other person is working there
             who = ", ".join(sorted(self.progress.follower.people(task.topic, task.document))) or "somebody else"
             return f"{who} has judged it meanwhile; yours is not kept (--overlap 2 asks for a second label)"
         self.label_count += kind in LABELS

@@ -6,7 +6,7 @@ A connection counts from the moment it is accepted, before any TLS handshake, un
 limit of an address, its oldest idle connection is closed for the new one. Idle means kept alive, or without complete
 headers. People share an address behind a router, and one of them could otherwise hold all of its connections. Where
 none is idle, the new one is refused, which costs next to nothing. At the limit of the server, the address with the most
-connections loses the one that has waited longest for its client. A connection that is being answered is never closed.
+connections loses the one on which the server has waited longest. A connection that is being answered is never closed.
 When the process has no file descriptor left, one that is held in reserve accepts the connection and closes it, since
 `asyncio` would otherwise log a traceback for each; from then on fewer connections are allowed.
 """
@@ -132,7 +132,7 @@ class Reserved:
 QUEUE = 1024  # connections that the system holds until they are accepted
 AT_ONCE = 16  # connections accepted before other work continues
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-PAUSE = 0.005  # seconds, where not even the reserve is left: the socket stays readable and would be asked without end
+PAUSE = 0.005  # seconds to sleep if not even the reserve is left: the socket stays readable, so accept is called again
 GRACE = 0.2  # seconds in which a new connection may send its headers before it counts as idle
 RECENT = 60.0  # seconds for which a past shortage is reported
 RESERVE_LEFT = 0.02  # part of the file descriptors below which a shortage is reported
@@ -255,7 +255,7 @@ class Connections:
         return len(heaviest) > len(own) and self._replace(heaviest)
 
     def _replace(self, some: Iterable[Connection]) -> bool:
-        """Close the connection that has waited longest for its client; False if the server is answering all of them."""
+        """Close the connection on which the server has waited longest; False if the server is answering all of them."""
         waiting = [each for each in some if each.waits]
         if not waiting:
             return False
@@ -305,7 +305,7 @@ class Listener(socket.socket):
         self._refill()
 
     def listen(self, backlog: int = QUEUE, /) -> None:
-        """Listen with the longest queue, whatever the server requests."""
+        """Listen with a queue of at least `QUEUE` connections."""
         super().listen(max(QUEUE, backlog))
 
     def accept(self) -> tuple[socket.socket, Any]:

@@ -67,7 +67,7 @@ class LimitedProtocol(H11Protocol):
             super().send_400_response(msg)
         else:
             self.transport.close()
-        if self.cycle is not None:  # whose application would answer again and log a traceback
+        if self.cycle is not None:  # the application of this request would answer again and log a traceback
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self._part()

@@ -35,7 +35,7 @@ HEADERS = {
 
 
 def refuse_host(request: Request, manner: ServerSettings) -> None:
-    """Refuse a request for another host: with DNS rebinding, a foreign name points to this address."""
+    """Refuse a request for another host, because DNS rebinding lets a foreign name point to this address."""
     host = request.headers.get("host", "").lower()
     if host not in manner.hosts and not (manner.everywhere and host == _reached(request)):
         raise Refusal(
@@ -134,7 +134,7 @@ class NotFound(Refusal):
 
 
 def refusal_of(error: CranfieldError | OSError | UnicodeError) -> Refusal:
-    """The response to an error of the rooms below or to a disk error listed in `DISK`."""
+    """The response to an error of the library, or to a disk error listed in `DISK`."""
     if isinstance(error, Refusal):
         return error
     if isinstance(error, UnavailableError):
@@ -142,7 +142,7 @@ def refusal_of(error: CranfieldError | OSError | UnicodeError) -> Refusal:
     if isinstance(error, OSError):
         return Refusal(DISK[error.errno or 0], 503, advice=STORED, wait=5)
     if isinstance(error, UnicodeError):
-        return Refusal("a text that was sent holds half a character, which no database keeps", 400)
+        return Refusal("the request contains half a character (a lone surrogate), which no database can store", 400)
     if isinstance(error, MissingExtraError):
         return Refusal(str(error), 501)
     if isinstance(error, TooLargeError):

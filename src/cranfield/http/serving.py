@@ -185,7 +185,7 @@ class _Addresses:
 
 
 class PerAddress:
-    """Refuses a client behind a proxy that has too many requests under way; connections are the proxy's."""
+    """Refuses a client behind a proxy that has too many requests under way, since all connections are the proxy's."""
 
     def __init__(self, application: Any, most: int) -> None:
         self._application, self._most = application, most

@@ -89,7 +89,7 @@ class Inputs:
         return judgments_of(self.qrels)
 
     def files(self, *more: str | None) -> list[str] | dict[str, str]:
-        """The run files by distinct names; standard input may occur once among them, the other files and `more`."""
+        """The run files by distinct names. Raise DataError if standard input occurs twice among all files, including `more`."""
         arguments = run_arguments(self.runs)
         refuse_second_stdin(
             *(path_of(one) for one in more if one is not None),
@@ -108,7 +108,7 @@ class Inputs:
 
     @property
     def streams(self) -> bool:
-        """Whether anything is read from standard input."""
+        """Whether one of the files is standard input."""
         return "-" in (self.qrels, self.table, *map(path_of, self.runs), *self.others)
 
     def open_runs(self, *more: str | None) -> list[Run]:
@@ -116,15 +116,14 @@ class Inputs:
         from cranfield.formats import as_runs
 
         rules = self.conventions()
-        opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields, **self._said_of_tables)
+        opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields, **self._table_options)
         return [rules.ordered(self.with_ids(run)) for run in opened]
 
     def with_ids(self, run: Run) -> Run:
-        """A run with topic ids, if it names topics by query and the queries are known."""
+        """The run; if it names topics by query and the queries are known, with topic ids instead."""
         from cranfield.formats.topic_tables import run_by_id
 
-        queries = self.queries()
-        return run if queries is None else run_by_id(run, queries, self.ignore_case) or run
+        return run if self.queries is None else run_by_id(run, self.queries, self.ignore_case) or run
 
     @property
     def dialect(self) -> Dialect:
@@ -134,7 +133,7 @@ class Inputs:
         return Dialect(self.delimiter, self.encoding, self.decimal)
 
     @property
-    def _said_of_tables(self) -> dict[str, str | None]:
+    def _table_options(self) -> dict[str, str | None]:
         return {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
 
     def open_qrels(self) -> Qrels:
@@ -143,10 +142,11 @@ class Inputs:
         from cranfield.formats.topic_tables import qrels_by_id
 
         duplicates = self.changes.get("duplicates", "error")
-        options = {**self._said_of_tables, "duplicates": duplicates, "grades": self.grades}
+        options = {**self._table_options, "duplicates": duplicates, "grades": self.grades}
         qrels = as_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields, **options)
-        queries = self.queries()
-        return qrels if queries is None else qrels_by_id(qrels, queries, self.ignore_case, duplicates) or qrels
+        if self.queries is None:
+            return qrels
+        return qrels_by_id(qrels, self.queries, self.ignore_case, duplicates) or qrels
 
     def conventions(self) -> Conventions:
         """The preset with its changes."""
@@ -159,7 +159,7 @@ class Inputs:
         return None if self.topics is None else read_topics(self.topics)
 
     def topic_table(self, asking: str) -> TopicTable:
-        """The queries and columns of the topics, from the topics file or the collection, for an option that needs them."""
+        """The queries and columns of the topics, from the topics file or the collection; `asking` is the option that needs it."""
         tell_used("topics_file")
         table = topic_table(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
         if table is None:
@@ -176,12 +176,9 @@ class Inputs:
         table = self.topic_table(f"--weigh-by {self.weigh_by}")
         return TopicWeights(self.weigh_by, table.numbers(self.weigh_by), table.where)
 
+    @cached_property
     def queries(self) -> Queries | None:
         """The query of each topic; None if queries are unknown."""
-        return self._queries
-
-    @cached_property
-    def _queries(self) -> Queries | None:
         return queries_of(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
 
     def options(self) -> dict[str, Any]:
@@ -194,14 +191,14 @@ class Inputs:
             "qrels_format": self.qrels_format,
             "run_format": self.run_format,
             "fields": self.fields,
-            **self._said_of_tables,
+            **self._table_options,
             "grades": self.grades,
             "ignore_case": self.ignore_case or None,
             "threads": self.threads,
             "extras": self._extras(),
             "baseline": self.baseline,
             "weights": self.weights(),
-            "queries": self.queries(),
+            "queries": self.queries,
         }
         return {name: value for name, value in options.items() if value is not None} | dict(self.changes)
 
@@ -303,7 +300,7 @@ def read_topics(path: str) -> list[str]:
 
 
 class RunFile(NamedTuple):
-    """A file of `runs/`; `name` is the run's name, with its ending if two would be the same."""
+    """A file of `runs/`; `name` is the run's name, with the ending of the file if two names would be the same."""
 
     name: str
     path: str

@@ -1,13 +1,14 @@
 """A log in place of qrels or labels: LOG, or LOG@NAME for a frozen version.
 
-Only this module tells such a name from a file's: NAME follows the last `@` after the last `/`, and an existing file of
-that name wins. `formats.log_kind` decides what is a log. A note about a log (labels that contradict each other) is
-given once, before the labels are used.
+Only this module decides whether a name is that of a log or a file: NAME follows the last `@` after the last `/`, and an
+existing file of the whole name wins. `formats.log_kind` decides which files are logs. A note about a log (labels that
+contradict each other) is printed once, before the labels are used.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import DataError
@@ -50,7 +51,7 @@ def named(word: str | None) -> Named | None:
 
 
 def exists(location: str) -> bool:
-    """Whether there is something at a log's location; a server is asked when it is opened.
+    """Whether a log's location exists; always true for a server, which is not asked before it is opened.
 
     An unreadable location (no permission, a name that is too long) does not count as missing: labels would be lost.
     """
@@ -91,34 +92,25 @@ def expanded(words: Iterable[str]) -> list[str | Qrels]:
 
 def labels_in(word: str) -> list[Judgment]:
     """The labels in a log or in any file of labels; the latest label of each document comes last."""
+    from cranfield.formats.label_files import Judgment, read_judgments
+
     log = named(word)
     if log is None:
-        from cranfield.formats.label_files import read_judgments
-
         labels = read_judgments(word)
         say(contradictions((each.topic, each.document, each.assessor, each.grade) for each in labels))
         return labels
     if log.version is not None:
-        return _as_labels(judgments_of(word))
+        qrels: Any = judgments_of(word)
+        rows = (
+            (topic, document, grade) for topic, grades in qrels.to_dict().items() for document, grade in grades.items()
+        )
+        return [Judgment(*row) for row in rows]
     from cranfield.judging import open_log
     from cranfield.judging.policies import decide
 
-    opened = open_log(log.log, new=False)
-    try:
+    with closing(open_log(log.log, new=False)) as opened:
         say(decide(opened.current_events()).notes())
         return opened.labels()
-    finally:
-        opened.close()
-
-
-def _as_labels(qrels: Any) -> list[Judgment]:
-    from cranfield.formats.label_files import Judgment
-
-    return [
-        Judgment(topic, document, grade)
-        for topic, grades in qrels.to_dict().items()
-        for document, grade in grades.items()
-    ]
 
 
 def contradictions(labels: Iterable[tuple[str, str, str, float]]) -> list[str]:
