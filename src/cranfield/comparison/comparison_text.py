@@ -1,5 +1,6 @@
-"""The text of a comparison. On a screen: the verdict, its table, the tests, bars, and the method if it is not the
-default. On a page: table and sentences first.
+"""The text of a comparison: verdict, tables, tests and bars on a screen; table and sentences first on a page.
+
+A screen states the method only if it is not the default.
 
 A verdict claims what the sentence of a pair claims and no more: "beats" only if the corrected p-value is significant and
 the test favours the run with the better mean. Significance is marked with a sign, not by colour alone; a page says it in
@@ -184,7 +185,7 @@ def _page(
 def _screen(
     evidence: ComparisonEvidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None
 ) -> Iterator[Part]:
-    """The verdict and its support; the caller appends the limits."""
+    """The text for a screen: the verdict first, then the tables, tests and bars behind it, without the cautions."""
     pairs = visible_pairs(evidence, how.every, ON_A_SCREEN)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
     yield Lines(verdict(evidence))
@@ -316,7 +317,7 @@ def _effect(pair: RunPair, how: Layout, with_interval: bool) -> Cell:
 def mark(evidence: ComparisonEvidence, pair: RunPair) -> str:
     """+ if run B is significantly better, - if it is worse, ? without a test; else a mark for the reason, or nothing.
 
-    For a one-sided question, the answer.
+    For a one-sided question the mark is its answer.
     """
     if pair.corrected != pair.corrected:
         return "?"

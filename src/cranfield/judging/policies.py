@@ -199,7 +199,7 @@ def weighs_labels(policy: str) -> bool:
 
 
 def meanings(policy: str) -> list[str]:
-    """A policy, and what the same name meant for versions that were frozen earlier.
+    """The policies that a name may stand for: the present one, and the one that it named in earlier releases.
 
     >>> meanings("majority"), meanings("mean")
     (['majority'], ['mean', 'mean(round=no)'])
@@ -256,7 +256,7 @@ def _verdict(
 
 
 def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicySettings) -> DecidedGrades:
-    """Strengths as grades, topic by topic; the weakest document has 0."""
+    """The grades from preferences: each document's strength, counted from the weakest document of its topic."""
     method = METHODS_OF_PREFERENCES.named(policy)
     if of_lists(how.aspect):
         raise DataError(f"{how.aspect!r} is about the lists of runs: preferences between them make no qrels")

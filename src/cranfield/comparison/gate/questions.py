@@ -64,7 +64,7 @@ class MeanLoss:
 
     @property
     def by_signs(self) -> str:
-        """Why there is no interval."""
+        """The reason why there is no interval, and the p-value by signs."""
         return f"all {self.n} differences are equal, and by signs alone {_equals(self.p)}"
 
 

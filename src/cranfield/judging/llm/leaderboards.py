@@ -1,7 +1,7 @@
 """Leaderboards by people's labels and by a model's on the same documents: their order, their verdicts, favoured runs.
 
 The judge's own ranking (each topic's documents by its grades) is on both boards. By the judge's own labels no ranking
-can be better, so a system that ranks as the judge does would be scored by its own opinion.
+can be better, so these labels cannot evaluate a system that ranks as the judge does.
 """
 
 from __future__ import annotations

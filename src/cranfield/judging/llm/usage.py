@@ -59,7 +59,7 @@ class Counts:
 
     @property
     def failures(self) -> dict[str, int]:
-        """Every reason, whether the pair was asked again or not."""
+        """The number of failures by reason, including pairs that were asked again."""
         return dict(sorted((Counter(self.unusable) + Counter(self.unanswered)).items()))
 
 
