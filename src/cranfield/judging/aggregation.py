@@ -46,8 +46,7 @@ def doubt_of(current: Mapping[LabelKey, Event], decided: DecidedGrades) -> Label
     ([('q', 'd')], [[0.33, 0.67]])
     """
     if decided.strengths:
-        problem = f"{decided.policy} makes strengths of preferences, which have no other grades"
-        raise ConventionError(f"label noise: {problem}")
+        raise ConventionError(f"label noise: {decided.policy} gives strengths, not grades that could be redrawn")
     how = decided.settings
     events = labels_of(current, how.aspect, how.sources)
     raters: dict[Subject, set[str]] = defaultdict(set)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, insort
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
@@ -111,13 +112,8 @@ class Disputes:
     def open(self, topic: str = "", without: Sequence[Subject] = (), n: int | None = None) -> list[Dispute]:
         """The first n disputes, the largest difference first; of one topic if given; `without` leaves documents out."""
         with self._lock:
-            answer: list[Dispute] = []
-            for each in self._order:
-                if n is not None and len(answer) >= n:
-                    break
-                if (not topic or each.topic == topic) and each.subject not in without:
-                    answer.append(each)
-            return answer
+            fitting = (each for each in self._order if topic in ("", each.topic) and each.subject not in without)
+            return list(islice(fitting, n))
 
     def by_topic(self) -> dict[str, int]:
         """The number of disputes per topic."""

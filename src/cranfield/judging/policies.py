@@ -153,9 +153,8 @@ def preferences_of(current: Mapping[LabelKey, Event], aspect: str, sources: Sequ
     ]
 
 
-def as_labels(events: Iterable[Label]) -> Labels:
+def as_labels(events: Sequence[Label]) -> Labels:
     """Events as input for statistics: people are raters, documents of a topic are items."""
-    events = list(events)
     return Labels.of(
         [event.assessor for event in events],
         [(event.topic, event.document) for event in events],
@@ -212,10 +211,9 @@ def meanings(policy: str) -> list[str]:
 
 
 def decide_labels(
-    stand: Iterable[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None = None
+    stand: Sequence[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None = None
 ) -> DecidedGrades:
     """The grades by a policy that uses labels, given the labels of one aspect."""
-    stand = list(stand)
     adjudications = {(each.topic, each.document): each.grade for each in stand if each.side == "adjudication"}
     everybody = [each for each in stand if each.side == "label"]
     labels = [each for each in everybody if each.source in how.sources]

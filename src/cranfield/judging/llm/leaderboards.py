@@ -98,9 +98,7 @@ class OwnRanking(NamedTuple):
 
 def ranks_of(common: CommonLabels, runs: Sequence[Run]) -> dict[str, dict[Subject, int]]:
     """The ranks of the common documents in each run; DataError for a run that answers none of their topics."""
-    by_topic: dict[str, set[str]] = {}
-    for topic, document in common.subjects:
-        by_topic.setdefault(topic, set()).add(document)
+    by_topic = common.grades(common.people)
     answer: dict[str, dict[Subject, int]] = {}
     for run in runs:
         lists = ranked(run, Order())
