@@ -431,7 +431,7 @@ def test_a_budget_is_never_passed_and_is_used_where_answers_cost_less_than_was_s
     done = desk.ask(budget=Budget(tokens=budget), clients=clients)
     assert done.labelled == 21 == chat.count - before
     assert done.spent_tokens <= budget
-    assert "the next question might pass the budget" in done.stopped
+    assert "the next question might exceed the budget" in done.stopped
     assert done.left == 39
     again = desk.ask(budget=Budget(tokens=budget), clients=clients)
     assert (again.sent, again.left) == (0, 39)
@@ -470,7 +470,7 @@ def test_a_server_that_counts_more_tokens_than_there_are_bytes_ends_the_series(d
     chat.usual = greedy
     done = desk.ask(clients=1)
     assert (done.labelled, done.left) == (1, 7)
-    assert "its prices cannot be foreseen" in done.stopped
+    assert "the cost cannot be foreseen" in done.stopped
 
 
 def wordy(tokens):
@@ -484,7 +484,7 @@ def test_a_server_that_does_not_keep_to_max_tokens_passes_a_budget_by_one_questi
     chat.usual = wordy(tokens)
     done = desk.ask(budget=Budget(tokens=10_000), clients=4)
     assert (chat.count, done.labelled, done.left) == (1, 1, 7)
-    assert "tokens where 64 of an answer were asked for at the most (--max-tokens)" in done.stopped
+    assert "tokens where 64 of an answer were allowed (--max-tokens)" in done.stopped
 
 
 def test_under_a_budget_questions_go_one_by_one_until_the_first_is_answered(desk, chat):

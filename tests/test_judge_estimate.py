@@ -352,8 +352,8 @@ def test_few_topics_and_several_pairs_are_said(bench):
     judged(folder, truth, sample_topics=5)
     (folder / "three.run").write_text((folder / "one.run").read_text())
     found = asked(folder, "AP", runs=["one.run", "two.run", "three.run"])
-    assert "5 topics are few: that intervals hold was measured from 20 on" in found.notes()
-    assert "each interval holds for itself; some of several miss more often" in found.notes()
+    assert "5 topics are few: intervals were validated from 20 on" in found.notes()
+    assert "each interval holds on its own, not all of them jointly" in found.notes()
     same = next(row for row in found.rows if row.named == "three − one")
     assert same.both.value == 0
     assert np.isnan(same.both.low)
@@ -363,7 +363,7 @@ def test_few_topics_and_several_pairs_are_said(bench):
 def test_labels_without_a_round_are_refused(bench):
     folder, _ = bench
     add(folder, [label("q0", "d0-0", 1)])
-    assert "no round, so nobody knows how what people labelled was chosen" in refusal(folder)
+    assert "no round, so it is unknown how the labelled documents were chosen" in refusal(folder)
 
 
 def test_a_file_of_lines_without_a_round_is_refused(bench):

@@ -306,7 +306,7 @@ def test_probes_count_in_the_budget(desk, chat):
     spent = desk.probe(5, dry_run=True).spent_tokens
     done = desk.probe(5, budget=Budget(tokens=spent + 1), clients=1)
     assert (done.sent, done.left) == (0, 15)
-    assert "the next question might pass the budget; 15 probes were not asked" in str(done)
+    assert "the next question might exceed the budget; 15 probes were not asked" in str(done)
 
 
 def test_a_dry_run_foresees_probes(desk, chat):
@@ -532,7 +532,7 @@ def test_a_check_counts_in_the_budget(desk, chat):
     spent = desk.ask(dry_run=True).spent_tokens
     done = desk.ask(budget=Budget(tokens=spent + 1))
     assert (done.sent, done.labelled) == (0, 0)
-    assert "the next question might pass the budget" in done.stopped
+    assert "the next question might exceed the budget" in done.stopped
 
 
 def test_a_run_that_was_left_unfinished_goes_on_without_a_check_for_an_hour(desk, chat, monkeypatch):

@@ -337,10 +337,10 @@ def test_a_round_that_is_closed_hands_out_nothing(timed):
 
 
 def test_a_round_to_be_passed_has_gold_and_comes_first(timed):
-    with pytest.raises(DataError, match="'trial' is to be passed, and has no gold to answer"):
+    with pytest.raises(DataError, match="'trial' has a pass mark but no gold to answer"):
         open_round(timed, Round(name="trial", passing=0.8), some(1))
     with pytest.raises(DataError, match="there is no round 'trial'"):
         open_round(timed, Round(name="r", after="trial"), some(1))
     open_round(timed, Round(name="trial"), some(1))
-    with pytest.raises(DataError, match="'trial' is not one to pass"):
+    with pytest.raises(DataError, match="'trial' is not a qualifying round"):
         open_round(timed, Round(name="r", after="trial"), some(1))

@@ -77,7 +77,7 @@ def test_labels_and_open_leases_never_exceed_the_overlap(log):
     one(log, "bob")
     told = lease(log, "cat")
     assert isinstance(told, NoLease)
-    assert told.why == "all that is left for cat is with others"
+    assert told.why == "all documents that are left for cat are leased to others"
     assert told.free_at is not None
 
 

@@ -196,7 +196,7 @@ def test_preferences_and_single_labels_have_no_doubt_to_redraw():
     with pytest.raises(DataError, match="no document has labels of several people"):
         doubt_of(stand, decide(stand, "majority"))
     prefer = current_events([Event(kind="preference", topic="q", document="a", other="b", grade=1.0, assessor="ann")])
-    with pytest.raises(ConventionError, match="strengths of preferences"):
+    with pytest.raises(ConventionError, match="gives strengths, not grades"):
         doubt_of(prefer, decide(prefer, "bradley-terry", PolicySettings()))
 
 

@@ -124,7 +124,7 @@ def low_judged(evidence: ComparisonEvidence) -> Iterator[Caution]:
 
 
 def _fewest(evidence: ComparisonEvidence) -> int | None:
-    """The number of topics of the smallest pair, if it is too small."""
+    """The number of topics of the smallest pair if that is too few, else None."""
     n = min((pair.n for pair in evidence.pairs if pair.n), default=ENOUGH_TOPICS)
     return n if n < ENOUGH_TOPICS else None
 
@@ -171,7 +171,7 @@ def few_effective_topics(evidence: ComparisonEvidence) -> Iterator[Caution]:
 
 @rule
 def too_sure(evidence: ComparisonEvidence) -> Iterator[Caution]:
-    """Warn of tests with too many false alarms on few topics, or on few topics that differ."""
+    """Warn of tests that have too many false alarms on few topics, or if few topics differ."""
     differing = min((pair.n - pair.ties for pair in evidence.pairs if pair.n), default=ENOUGH_TOPICS)
     effective = _effective(evidence, len(evidence.scores.topics))
     if _fewest(evidence) is None and min(differing, effective) >= ENOUGH_TOPICS:

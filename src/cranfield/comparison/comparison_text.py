@@ -1,5 +1,6 @@
-"""The text of a comparison. On a screen: the verdict, its table, the tests, bars, and the method if it is not the
-default. On a page: table and sentences first.
+"""The text of a comparison: verdict, tables, tests and bars on a screen; table and sentences first on a page.
+
+A screen states the method only if it is not the default.
 
 A verdict claims what the sentence of a pair claims and no more: "beats" only if the corrected p-value is significant and
 the test favours the run with the better mean. Significance is marked with a sign, not by colour alone; a page says it in
@@ -184,7 +185,7 @@ def _page(
 def _screen(
     evidence: ComparisonEvidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None
 ) -> Iterator[Part]:
-    """The verdict and its support; the caller appends the limits."""
+    """The text for a screen: the verdict first, then the tables, tests and bars behind it, without the cautions."""
     pairs = visible_pairs(evidence, how.every, ON_A_SCREEN)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
     yield Lines(verdict(evidence))
@@ -258,15 +259,15 @@ def table_of_two(evidence: ComparisonEvidence, how: Layout) -> Table:
     return Table(head, rows, title=title, spare=() if how.verbose else (head.index("d_z"),))
 
 
-def _bounds(interval: Any) -> list[float]:
-    """The ends of the interval of a pair or of a test's outcome; NaN for an unbounded end."""
-    return [math.nan if abs(end) == math.inf else end for end in (interval.low, interval.high)]
+def _bounds(low: float, high: float) -> list[float]:
+    """The ends of an interval; NaN for an unbounded end."""
+    return [math.nan if abs(end) == math.inf else end for end in (low, high)]
 
 
 def _numbers(pair: RunPair, how: Layout, effect: Cell, corrected: bool) -> list[Cell]:
     """The cells of a pair: means, difference with its interval, effect, wins, and one or two p-values."""
     means = [how.cell(mean) for mean in (pair.mean_one, pair.mean_other)]
-    difference = [how.cell(number, signed=True) for number in (pair.difference, *_bounds(pair))]
+    difference = [how.cell(number, signed=True) for number in (pair.difference, *_bounds(pair.low, pair.high))]
     wins = Cell(f"{pair.wins}/{pair.ties}/{pair.losses}", float(pair.wins))
     p_values = [pair.p, pair.corrected] if corrected else [pair.p]
     return [*means, *difference, effect, wins, *(Cell(how.p_value(p), p) for p in p_values)]
@@ -308,7 +309,7 @@ def _effect(pair: RunPair, how: Layout, with_interval: bool) -> Cell:
     how = how._replace(digits=2)
     around = ""
     if with_interval and pair.effect_low == pair.effect_low:
-        ends = [math.nan if abs(end) == math.inf else end for end in (pair.effect_low, pair.effect_high)]
+        ends = _bounds(pair.effect_low, pair.effect_high)
         around = f" [{', '.join(how.number(end, signed=True) for end in ends)}]"
     return Cell(f"{how.number(pair.effect, signed=True)}{around}", pair.effect)
 
@@ -316,7 +317,7 @@ def _effect(pair: RunPair, how: Layout, with_interval: bool) -> Cell:
 def mark(evidence: ComparisonEvidence, pair: RunPair) -> str:
     """+ if run B is significantly better, - if it is worse, ? without a test; else a mark for the reason, or nothing.
 
-    For a one-sided question, the answer.
+    For a one-sided question the mark is its answer.
     """
     if pair.corrected != pair.corrected:
         return "?"
@@ -417,7 +418,7 @@ def _test_table(evidence: ComparisonEvidence, pair: RunPair, how: Layout) -> Tab
     percent = f"{evidence.level * 100:g}%"
     rows = []
     for name, outcome in pair.outcomes.items():
-        interval = [how.number(end, signed=True) for end in _bounds(outcome)]
+        interval = [how.number(end, signed=True) for end in _bounds(outcome.low, outcome.high)]
         beside = _beside(outcome, evidence.lower_is_better(pair.measure))
         rows.append([any_test(name).short, how.p_value(outcome.p), _p_from(outcome, how), *interval, beside])
     caption = f"{pair.other} against {pair.one} by {pair.measure}, before any correction:"
@@ -565,7 +566,6 @@ def difference_bars(
     limit: int | None = None,
     most: int | None = MOST_BARS,
     ascii_only: bool = False,
-    digits: int = 3,
 ) -> list[str]:
     """One line per topic, the largest gain first: topic, difference, bar.
 
@@ -577,7 +577,7 @@ def difference_bars(
     order = sorted(range(len(topics)), key=lambda t: -differences[t])
     visible, hidden = _cut(order, most)
     name_width = max((width(topics[t]) for t in visible), default=0)
-    numbers = {t: f"{differences[t]:+.{digits}f}" for t in order}
+    numbers = {t: f"{differences[t]:+.3f}" for t in order}
     number_width = max((len(text) for text in numbers.values()), default=0)
     room = max(NARROWEST if limit is None else 0, min(limit or WIDEST, WIDEST)) - name_width - number_width - 5
     half = max(room // 2, 4)

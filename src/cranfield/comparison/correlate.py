@@ -222,7 +222,7 @@ def correlate(
 
 
 def _parsed(typed: str | Iterable[str] | None, default: str) -> dict[str, tuple[str, int | None]]:
-    """Read kinds: text → kind and its own depth."""
+    """Parse kinds such as `overlap@10`: for each text the kind, and its depth if it names one."""
     kinds: dict[str, tuple[str, int | None]] = {}
     texts = [default] if typed is None else [typed] if isinstance(typed, str) else typed
     for text in (part for each in texts for part in each.replace(",", " ").split()):
@@ -261,7 +261,7 @@ class Ranked:
     scores: Floats
 
     def head(self, k: int | None) -> Ranked:
-        """The first k of them."""
+        """The first k documents; all of them if k is None."""
         return self if k is None or k >= len(self.documents) else Ranked(self.documents[:k], self.scores[:k])
 
     def ranking(self, tied: str) -> TiedRanking:

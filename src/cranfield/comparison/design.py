@@ -176,7 +176,7 @@ class PowerPlans(Answer):
 
 
 def _refuse_words(alternative: str, sd: float | None, scores: Any) -> None:
-    """Raise ConventionError for an unknown alternative, and for no or two sources of the variance."""
+    """Raise ConventionError for an unknown alternative, or unless exactly one of `sd` and `scores` is given."""
     if alternative not in ("two-sided", "greater"):
         raise ConventionError(f"alternative must be two-sided or greater, got {alternative!r}")
     if (sd is None) == (scores is None):
@@ -310,7 +310,7 @@ def _plan(
     sizes: Iterable[int] | None,
     tell: Callable[[int], None] | None,
 ) -> PowerPlan:
-    """The plan with each test, all with the design of the t-test."""
+    """The plan for one measure, with one row per test; `by_t` is the design of the t-test, which the others copy."""
     try:
         guess = sample_size(by_t, variance.difference, power)
     except DataError:

@@ -129,7 +129,7 @@ class Efficiency(Answer):
 
 
 def pareto_front(points: Sequence[tuple[float, float | None]]) -> list[bool]:
-    """For each (score, cost), whether it is on the Pareto front; a point without a cost is not.
+    """Whether each point (score, cost) is on the Pareto front; a point without a cost never is.
 
     >>> pareto_front([(0.4, 1.0), (0.5, 9.0), (0.4, 3.0), (0.6, None)])
     [True, True, False, False]
@@ -158,12 +158,12 @@ def efficiency(
 
 
 def read_stats_of_files(names: Sequence[str], files: Sequence[str | os.PathLike[str]]) -> dict[str, RunStats | None]:
-    """Read the statistics that lie beside run files, by the names of the runs; None if there are none."""
+    """Read the statistics files next to the run files, by the names of the runs; None for a run without one."""
     return {name: read_run_stats(file) for name, file in zip(names, files, strict=True)}
 
 
 def efficiency_of_files(scores: Scores, files: Mapping[str, str] | None) -> Efficiency | None:
-    """The efficiency of runs from the statistics beside their files; None if nothing was timed."""
+    """The efficiency of runs from the statistics files next to their run files; None if nothing was timed."""
     paths = {run: file for run, file in (files or {}).items() if file != "-"}
     costs = efficiency(scores, read_stats_of_files(list(paths), list(paths.values())))
     return costs if costs.measured else None

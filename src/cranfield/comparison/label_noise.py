@@ -15,13 +15,13 @@ import numpy as np
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Lines, Table, plain
-from cranfield.comparison.score_tables import no_mean
+from cranfield.comparison.score_tables import Progress, no_mean
 from cranfield.evaluation.hits import join
 from cranfield.evaluation.measures.definition import needs_of
 from cranfield.stats.bootstrap import RedrawnMean, redrawn_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from cranfield.base.conventions import Conventions
     from cranfield.base.kernels import HitRows
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from cranfield.evaluation.hits import Judgments
     from cranfield.evaluation.measures import Measure
     from cranfield.evaluation.scores import Scores
-
-    Progress = Callable[[int, int | None], None]
 
 DRAWS = 200
 NEAR = 1e-9  # probabilities this close count as equal

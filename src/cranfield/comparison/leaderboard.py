@@ -451,12 +451,12 @@ def _rows(
 
 
 def _few_of(runs: list[str]) -> str:
-    """Names in a sentence: all of a few, or the first and how many more."""
+    """The names for a sentence: all if they are few, else the first ones and the number of others."""
     if len(runs) <= MOST_NAMED:
         return name_list(runs)
     return f"{', '.join(runs[: MOST_NAMED - 1])} and {len(runs) - MOST_NAMED + 1} more"
 
 
 def _short(tier: str) -> str:
-    """Four letters or more in a row as their first and last: abcde is a–e."""
+    """The letters of a tier, shortened to a range if there are four or more in a row: abcde becomes a–e."""
     return f"{tier[0]}–{tier[-1]}" if len(tier) >= 4 and tier in ascii_letters else tier

@@ -30,7 +30,7 @@ Side: TypeAlias = Literal["one", "other", "neither"]
 # numbers
 
 
-def amount(value: float, like: float | None = None, digits: int = 3) -> str:
+def amount(value: float, like: float | None = None) -> str:
     """A number with three decimals, or with as many as a small number (or `like`) needs for two significant digits.
 
     >>> amount(0.0417), amount(0.000417), amount(-0.01, like=0.0004)
@@ -38,7 +38,7 @@ def amount(value: float, like: float | None = None, digits: int = 3) -> str:
     """
     size = abs(value if like is None else like)
     needed = 1 - math.floor(math.log10(size)) if 0 < size < 1 else 0
-    text = f"{value:.{max(digits, min(needed, 8))}f}"
+    text = f"{value:.{max(3, min(needed, 8))}f}"
     return text.removeprefix("-") if float(text) == 0 else text
 
 

@@ -25,7 +25,7 @@ from cranfield.formats.streams import run_name
 from cranfield.stats.method import SignificanceTest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 

@@ -219,7 +219,7 @@ def named_correction(name: str) -> Correction:
 
 
 def _named(find: Callable[[str], T], name: str, besides: str = "") -> T:
-    """Find a test or a correction by name; `besides` lists what else may be typed."""
+    """Call `find` with a name; an unknown name becomes a ConventionError, which also lists the names in `besides`."""
     try:
         return find(name)
     except DataError as error:

@@ -479,7 +479,7 @@ def _halves_table(halves: list[Halves], settings: Mapping[str, Any], how: Layout
     for each in halves:
         numbers = _number(how, each.mean), _span(how, each.low, each.high), _number(how, each.stepped_up)
         rows.append([each.measure, each.kind, *numbers, str(each.topics)])
-    head = ["measure", "coefficient", "mean", level, "all topics (Spearman–Brown)", "topics a half"]
+    head = ["measure", "coefficient", "mean", level, "all topics (Spearman–Brown)", "topics per half"]
     return Table(head, rows, spare=() if how.states_defaults else (len(head) - 1,))
 
 

@@ -1,6 +1,6 @@
-"""The result of label aggregation: one grade per document, whose labels it rests on, and how sure it is.
+"""The result of label aggregation: one grade per document, the labels behind it, and how certain it is.
 
-For a document that several people labelled, the chance of each grade comes from the policy's model, or from the shares of
+For a document that several people labelled, the probability of each grade comes from the policy's model, or from the shares of
 votes if the policy has no model. An adjudicated grade is certain.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cranfield.judging.log import Log
 
 
-ROUGH = "shares of votes are rough chances of grades: --policy dawid-skene learns them, from three labels a document or more"
+ROUGH = "shares of votes are rough chances of grades: --policy dawid-skene learns them, from three labels per document or more"
 
 
 def doubt_of_version(log: Log, name: str) -> tuple[DecidedGrades, LabelUncertainty]:
@@ -46,8 +46,7 @@ def doubt_of(current: Mapping[LabelKey, Event], decided: DecidedGrades) -> Label
     ([('q', 'd')], [[0.33, 0.67]])
     """
     if decided.strengths:
-        problem = f"{decided.policy} makes strengths of preferences, which have no other grades"
-        raise ConventionError(f"label noise: {problem}")
+        raise ConventionError(f"label noise: {decided.policy} gives strengths, not grades that could be redrawn")
     how = decided.settings
     events = labels_of(current, how.aspect, how.sources)
     raters: dict[Subject, set[str]] = defaultdict(set)
@@ -86,7 +85,7 @@ def doubt_of(current: Mapping[LabelKey, Event], decided: DecidedGrades) -> Label
 
 @dataclass(frozen=True, repr=False)
 class AggregationResult(Answer):
-    """The grades by a policy, and whose labels they rest on."""
+    """The result of `judge aggregate`: the grades by a policy, and the labels behind them."""
 
     log: str
     decided: DecidedGrades

@@ -276,9 +276,9 @@ def agreements(
     level: float = 0.95,
     seed: int = 0,
 ) -> Agreements:
-    """The agreement of the people who gave labels; `view` adds it by topic, pair of people, assessor, or repeated label.
+    """Inter-annotator agreement; `view` also gives it by topic, by pair of people, by assessor, or with oneself.
 
-    Intervals leave out each topic in turn; within one topic they come from `resamples` of its documents by `seed`.
+    Intervals come from leaving out each topic in turn; with a single topic, from `resamples` of its documents.
     """
     labels = as_labels(events)
     if not len(labels):
@@ -399,7 +399,7 @@ def disagreements(events: Sequence[Event]) -> list[PoolItem]:
 
 
 def rankings(events: Sequence[Event], runs: list[Run], measures: list[str]) -> list[AssessorRanking]:
-    """Kendall's tau between the runs by each person's labels and the runs by everybody's latest labels."""
+    """Kendall's tau between two rankings of the runs: by one person's labels, and by everybody's latest labels."""
     if len(runs) < 3:
         raise DataError(f"tau of a ranking needs three runs or more, found {len(runs)}")
     everybody: dict[str, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""What one assessor may see of a round: its progress and their own labels; no labels of others, and nothing of gold."""
+"""What one assessor may see of a round: its progress and their own labels, but no labels of others and no gold grades."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWERED = ("done", "extra")
 
 
 class RoundTally(NamedTuple):
-    """The progress of a round. Gold and repeats count like all others, so that the count does not reveal them."""
+    """The progress of a round. Gold and repeats count like other documents, so that the count does not reveal them."""
 
     done: int
     all: int | None  # None: the strategy of the round says as it goes
@@ -106,7 +106,7 @@ def own_pace(transaction: Transaction, name: str, assessor: str, most: int) -> O
 
 
 def own_label(transaction: Transaction, name: str, assessor: str, subject: Subject) -> Event | None:
-    """An assessor's label of one document of a round; the later one if it was asked again."""
+    """An assessor's label of one document of a round; the later one if they labelled it twice."""
     topic, document = subject
     here = items.c.round == name, items.c.topic == topic, items.c.document == document
     query = select(events).join(places, places.c.event == events.c.id).join(items, ON)

@@ -161,7 +161,7 @@ def apply_leases(connection: Connection, records: Sequence[dict[str, Any]]) -> N
 
 
 def _open_place(connection: Connection, record: dict[str, Any]) -> None:
-    """Create a leased assignment that does not count, or of a document that a strategy named."""
+    """Create a leased assignment; it counts if its number is below the document's planned number of labels."""
     where = items.c.round == record["round"], items.c.item == record["item"]
     item = connection.execute(select(items.c.topic, items.c.overlap).where(*where)).one()
     values = {name: record[name] for name in (*ASSIGNMENT, "assessor", "repeat", "until")}
@@ -288,11 +288,11 @@ def settle(connection: Connection, now: str, event: Event) -> None:
 
 
 def _settle_unheld(connection: Connection, now: str, event: Event, plan: Round) -> None:
-    """Find an assignment for an event whose assessor holds none; labels of models never take one."""
+    """Find an assignment for an event whose assessor has no lease; labels of models never get one."""
     item = _item(connection, event)
     if item is None:
         subject = f"topic {event.topic!r}, document {event.document!r}"
-        raise DataError(f"{subject} is not in round {event.round!r}; leave the round away to judge it all the same")
+        raise DataError(f"{subject} is not in round {event.round!r}; leave out the round to judge it anyway")
     plan.refuse(event.assessor, event.grade)
     if event.source not in PEOPLE:
         return
@@ -330,19 +330,19 @@ def _at(place: Row[Any]) -> ColumnElement[bool]:
 
 
 def _behind(rows: Sequence[Row[Any]], item: Row[Any]) -> int:
-    """The next slot that does not count."""
+    """The number of the next additional assignment of a document."""
     return max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
 
 
 def _beside(item: Row[Any], slot: int) -> dict[str, Any]:
-    """The key of an assignment that does not count."""
+    """The key columns of an additional assignment, which does not count."""
     return {"round": item.round, "item": item.item, "slot": slot, "topic": item.topic, "counted": False}
 
 
 def _late(
     connection: Connection, now: str, event: Event, item: Row[Any], rows: Sequence[Row[Any]], may_count: bool = True
 ) -> None:
-    """Assign a label of an assessor who holds no lease of the document."""
+    """Assign a label of an assessor without a lease: to a free or expired assignment, or to an additional one."""
     values = {"assessor": event.assessor, "repeat": event.repeat, "event": event.id}
     for row in rows:
         free = row.state == "free" or (row.state == "leased" and row.until < now)
@@ -367,7 +367,7 @@ def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Ro
 
 
 def _last_word(connection: Connection, event: Event) -> str | None:
-    """The id of an assessor's last answer to a document of a round that was not withdrawn."""
+    """The id of the last answer of the event's assessor to its document that was not withdrawn; None if there is none."""
     c = events.c
     same = [c[name] == getattr(event, name) for name in (*SUBJECT, *WHO)]
     query = select(c.id).where(*same, c.aspect == RELEVANCE, c.kind.in_(ANSWERS), c.id.not_in(select(withdrawn.c.id)))

@@ -2,7 +2,7 @@
 
 A comparison is frozen when it is opened: its pairs, and the lists as they were. Which side a person sees a pair's first
 member on is drawn from the seed, the person and the pair, so it is the same when a page is loaded again. In its events
-`document` was on the left and `other` on the right, and `list` says so.
+`document` is the left side and `other` the right one; the field `list` records that.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PairComparison:
         return f"{LISTS}:{self.name}" if self.kind == "lists" else RELEVANCE
 
     def refuse(self, assessor: str) -> None:
-        """Raise DataError for an assessor who is not asked."""
+        """Raise DataError if the comparison names its assessors and this one is not among them."""
         if self.assessors and assessor not in self.assessors:
             names = ", ".join(self.assessors)
             raise DataError(f"comparison {shortened(self.name)!r} is for {names}, not for {assessor}")
@@ -97,7 +97,7 @@ class PairComparison:
 
 
 def open_comparison(log: Log, plan: PairComparison) -> None:
-    """Store a new comparison of documents; a name that exists is refused."""
+    """Store a new comparison; raise DataError if its name is taken or it has no pairs."""
     if plan.kind not in KINDS:
         raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(plan.kind)!r}")
     if not plan.name.strip():

@@ -1,8 +1,8 @@
 """The current labels of a log: each person's last label per document that was not withdrawn.
 
 This is a pure function of the set of events. The last event is the one with the latest time, then the highest id, whatever
-its position in the log. The databases keep the same as a table (`standing`) in each event's own transaction; a test checks
-that both are equal.
+its position in the log. Databases keep the current labels in a table (`standing`), which the transaction of each event
+updates; a test checks that both are equal.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GradedLabel(NamedTuple):
 
 
 def key_of(event: Event) -> LabelKey | None:
-    """The key of an event.
+    """The key under which an event can be current.
 
     It is None for events that are never current: notes, skips, withdrawals, and adjudications by a model.
     """

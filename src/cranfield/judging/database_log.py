@@ -32,7 +32,7 @@ LAST = "SELECT max(seq) FROM events"
 
 @cache
 def _find_query(fields: frozenset[str], role: str, paged: bool, current: bool) -> Select[Any]:
-    """The query for events by these fields, and by a document in one of its two columns."""
+    """The query for events with given values of these fields; `role` is the column to search for a document."""
     e, s = tables.events.c, tables.standing.c
     same = s.side.in_(sorted(set(SIDES.values()))), s.topic == e.topic, s.document.in_([e.document, e.other])
     stands = exists().where(*same, s.event == e.id)  # no join: what is looked for leads, and not what stands

@@ -1,7 +1,7 @@
 """Documents on which people disagree and nobody has adjudicated: read from the current labels once, then kept up to date.
 
-Going through a million labels takes seconds, and a lead asks after each decision. So the list stays in memory, and only
-the documents of new events are looked at again.
+Reading a million labels takes seconds, and the page of disputes is loaded after each decision. So the list stays in
+memory, and only the documents of new events are read again.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, insort
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
@@ -88,7 +89,7 @@ class Disputes:
             self._loader = None
 
     def refresh(self, also: Iterable[Subject] = ()) -> None:
-        """Update the documents of new events, and these others."""
+        """Update the disputes about documents of new events, and about the documents `also`."""
         with self._lock:
             if self._place is None:
                 return
@@ -109,15 +110,10 @@ class Disputes:
             insort(self._order, dispute)
 
     def open(self, topic: str = "", without: Sequence[Subject] = (), n: int | None = None) -> list[Dispute]:
-        """The first n disputes, the largest difference first; of one topic if it is given."""
+        """The first n disputes, the largest difference first; of one topic if given; `without` leaves documents out."""
         with self._lock:
-            answer: list[Dispute] = []
-            for each in self._order:
-                if n is not None and len(answer) >= n:
-                    break
-                if (not topic or each.topic == topic) and each.subject not in without:
-                    answer.append(each)
-            return answer
+            fitting = (each for each in self._order if topic in ("", each.topic) and each.subject not in without)
+            return list(islice(fitting, n))
 
     def by_topic(self) -> dict[str, int]:
         """The number of disputes per topic."""
@@ -126,7 +122,7 @@ class Disputes:
 
 
 def _disputes(transaction: Transaction, subjects: Iterable[Subject] | None = None) -> list[Dispute]:
-    """The disputes of all documents, or of these."""
+    """The disputes about these documents; None: about all."""
     if subjects is None:
         return _some(transaction, ())
     by_topic: dict[str, list[str]] = {}
@@ -141,7 +137,7 @@ def _disputes(transaction: Transaction, subjects: Iterable[Subject] | None = Non
 
 
 def _some(transaction: Transaction, where: tuple[ColumnElement[bool], ...]) -> list[Dispute]:
-    """The disputes that fit a condition, in one pass along the key of current labels."""
+    """The disputes among the current labels that satisfy the conditions."""
     lowest, highest = func.min(events.c.grade), func.max(events.c.grade)
     decision = standing.alias()
     decided = select(decision.c.event).where(

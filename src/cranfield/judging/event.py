@@ -78,7 +78,7 @@ def instant(when: str | datetime | None = None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Who said what about which document, when, and what was on the screen.
+    """One statement: who said what about which document, when, and in which list it was shown.
 
     A preference of 1 is for `document`, of -1 for `other`, of 0 for neither. `repeat` marks a label that the same person
     gave a second time, for self-agreement; it is never counted with the first.
@@ -126,7 +126,7 @@ class Event:
         return self.topic, one, other, self.aspect
 
     def row(self) -> dict[str, Any]:
-        """The fields that differ from their defaults; whole numbers as integers."""
+        """The fields whose values are not the defaults; whole numbers as integers."""
         return {
             name: int(value) if isinstance(value, float) and value == int(value) else value
             for name, value in ((name, getattr(self, name)) for name in DEFAULTS)
@@ -152,7 +152,7 @@ class Event:
 
     @classmethod
     def of_before(cls, row: dict[str, Any]) -> Event:
-        """The event of a line of a log; an adjudication by a model of earlier versions is kept, but never current."""
+        """The event of a line of a log; adjudications by a model, which earlier versions wrote, are read but never current."""
         if (row.get("kind"), row.get("source")) != (ADJUDICATION, MODEL):
             return cls.of(row)
         event = cls.of({name: value for name, value in row.items() if name != "source"})

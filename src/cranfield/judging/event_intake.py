@@ -54,7 +54,7 @@ def submit(
     refuse: Callable[[Transaction, Event], Refusal | None] | None = None,
     server_fields: Collection[str] = (),
 ) -> EventOutcome:
-    """Add one event, or say why the log does not take it; a refused event does not affect the others.
+    """Add one event, or return why the log refuses it; a refused event does not affect the others.
 
     `refuse` gives the caller's own reason to refuse a new event. `server_fields` are fields that the server fills in: an
     event that is sent again may differ in them.

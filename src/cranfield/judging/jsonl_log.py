@@ -218,7 +218,7 @@ def _sealed(line: str) -> str:
 
 
 def _refuse_changed(row: dict[str, Any], line: bytes, where: str, number: int) -> None:
-    """Remove the hash from a record, and raise if it does not match; earlier versions wrote none, and a note says so."""
+    """Remove the hash from a record; raise BadLineError if it does not match, note it if there is no hash (earlier versions)."""
     if row.get("record") not in SEALED:
         return
     seal = row.pop(HASH, None)

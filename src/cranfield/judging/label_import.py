@@ -1,8 +1,9 @@
 """Labels from files (qrels, JSON lines, tables with the assessor of each label), and a log as such files.
 
-Exported lines and CSV name the assessor of each event; `prefs` cannot, so they hold only people's labels by default.
+Exported JSON lines and CSV name the assessor of each event. `prefs` files cannot mark models, so by default they hold only
+people's labels.
 
-The id of an event is made of the file's content and the line, so that the same file added twice is added once. Labels
+The id of an event comes from the file's hash and the line, so that adding the same file twice adds nothing. Labels
 without a time come before all others, in the order of the lines. In a CSV of `judge export`, every column is a field of
 an event. In any other table, columns that name the assessor of a label, or mark a row as something else than a label,
 are read too.
@@ -186,7 +187,7 @@ def _regraded(event: Event, grades: Mapping[float, float], path: str) -> Event:
 
 
 def _settled(events: list[Event], which: Duplicates, path: str) -> list[Event]:
-    """One label per assessor, topic, document and aspect."""
+    """One label per assessor, topic, document and aspect; `which` says which duplicate counts, or that it is an error."""
     labels: dict[tuple[str, ...], Event] = {}
     for event in events:
         labelled = event.kind == "judgment"
@@ -357,7 +358,7 @@ def refuse_off(
     topics: Container[str] | None = None,
     documents: Container[str] | None = None,
 ) -> None:
-    """Refuse labels off the scale, or of topics and documents that the collection lacks.
+    """Raise DataError for a label off the scale, or of a topic or document that the collection lacks.
 
     `files` holds the origin of each label, for the message.
     """

@@ -39,7 +39,7 @@ class LogEntry(NamedTuple):
 
 
 class EventFilter(TypedDict, total=False):
-    """What `Log.find` looks for: events about a subject, by somebody, before a place, the last n, only current labels."""
+    """The filters of `Log.find`: subject, assessor, round, events before a place, the last n, only current labels."""
 
     topic: str | None
     document: str | None
@@ -51,7 +51,7 @@ class EventFilter(TypedDict, total=False):
 
 
 class Log(ABC):
-    """Events and the labels that are current; `name` says where, without a password."""
+    """A log of judgments; `name` is its location without the password."""
 
     name: str
 
@@ -63,7 +63,7 @@ class Log(ABC):
         return self.write(lambda transaction: transaction.add(events, self.name))
 
     def add_if(self, event: Event, fits: Callable[[list[Event]], bool]) -> bool:
-        """Add an event of no round if `fits` accepts the current labels of its document; nobody else adds meanwhile."""
+        """Add an event outside rounds if `fits` accepts the current labels of its document; other writers wait meanwhile."""
 
         def work(transaction: Transaction) -> bool:
             transaction.alone()

@@ -64,7 +64,7 @@ def documents_labelled_by_people(database: Database) -> dict[str, int]:
 
 
 def count_changes_since(database: Database, place: int, of_models: bool = False) -> int:
-    """The number of events after a place of the log that can change a result; those of models only if asked for."""
+    """The number of events after a place of the log that can change a result; events of models only if `of_models`."""
     query = select(func.count()).where(events.c.seq > place, events.c.kind.in_(COUNTED_KINDS))
     if not of_models:
         query = query.where(events.c.source.in_(PEOPLE))

@@ -153,9 +153,8 @@ def preferences_of(current: Mapping[LabelKey, Event], aspect: str, sources: Sequ
     ]
 
 
-def as_labels(events: Iterable[Label]) -> Labels:
+def as_labels(events: Sequence[Label]) -> Labels:
     """Events as input for statistics: people are raters, documents of a topic are items."""
-    events = list(events)
     return Labels.of(
         [event.assessor for event in events],
         [(event.topic, event.document) for event in events],
@@ -199,7 +198,7 @@ def weighs_labels(policy: str) -> bool:
 
 
 def meanings(policy: str) -> list[str]:
-    """A policy, and what the same name meant for versions that were frozen earlier.
+    """The policies that a name may stand for: the present one, and the one that it named in earlier releases.
 
     >>> meanings("majority"), meanings("mean")
     (['majority'], ['mean', 'mean(round=no)'])
@@ -212,10 +211,9 @@ def meanings(policy: str) -> list[str]:
 
 
 def decide_labels(
-    stand: Iterable[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None = None
+    stand: Sequence[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None = None
 ) -> DecidedGrades:
     """The grades by a policy that uses labels, given the labels of one aspect."""
-    stand = list(stand)
     adjudications = {(each.topic, each.document): each.grade for each in stand if each.side == "adjudication"}
     everybody = [each for each in stand if each.side == "label"]
     labels = [each for each in everybody if each.source in how.sources]
@@ -256,7 +254,7 @@ def _verdict(
 
 
 def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicySettings) -> DecidedGrades:
-    """Strengths as grades, topic by topic; the weakest document has 0."""
+    """The grades from preferences: each document's strength, counted from the weakest document of its topic."""
     method = METHODS_OF_PREFERENCES.named(policy)
     if of_lists(how.aspect):
         raise DataError(f"{how.aspect!r} is about the lists of runs: preferences between them make no qrels")

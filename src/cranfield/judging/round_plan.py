@@ -87,7 +87,7 @@ def frame_of(items: Sequence[PoolItem]) -> dict[str, list[str]]:
 
 
 def _lot(all_of_them: int, count: int, option: str, what: str, rng: np.random.Generator) -> tuple[list[int], float]:
-    """Random numbers with equal probabilities, in order, and the probability."""
+    """A random sample of `count` of the numbers below `all_of_them`, sorted, and the probability of each."""
     if not 1 <= count <= all_of_them:
         raise DataError(f"{option}: expected 1 to {all_of_them}, the {what} of the pool, found {count}")
     return np.sort(rng.choice(all_of_them, count, replace=False)).tolist(), count / all_of_them
@@ -226,9 +226,9 @@ class Round:
         return Rankings(runs, [depth] * len(runs), candidates)
 
     def refuse(self, assessor: str, grade: float | None = None) -> None:
-        """Raise DataError for an assessor who is not asked, or a grade that is not on the scale."""
+        """Raise DataError for an assessor who does not belong to the round, or a grade that is not on its scale."""
         if not assessor:
-            raise DataError("a round is judged by somebody: say who with --assessor")
+            raise DataError("a round needs an assessor: name one with --assessor")
         if self.assessors and assessor not in self.assessors:
             names = ", ".join(self.assessors)
             raise DataError(f"round {self.name!r} is for {names}; {assessor!r} is not among them")
@@ -280,7 +280,7 @@ def all_rounds(connection: Connection) -> list[tuple[Round, str]]:
 
 
 def _plan(connection: Connection, name: str, created: str) -> Round:
-    """The plan of a round, which never changes: read once per engine, as lists may be long."""
+    """The plan of a round; it never changes, so it is read once per database engine."""
     plans = READ.setdefault(connection.engine, {})
     plan = plans.get((name, created))
     if plan is None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def next_document(connection: Connection, plan: Round, topic: str) -> RoundItem | None:
-    """The strategy's next document: of this topic if one is left, else of the topic with the fewest."""
+    """The strategy's next document: of this topic if one is left, else of the topic with the fewest leases."""
     query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
     out = {(row.topic, row.document) for row in connection.execute(query)}
     session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
@@ -87,7 +87,7 @@ COUNT = select(func.count()).where(places.c.round == bindparam("name"), MINE)
 
 
 def _elsewhere(own_slot: bool) -> Any:
-    """Whether an assessor has another assignment of the same document."""
+    """The SQL condition that the assessor has an assignment of the same document; `own_slot` ignores this row itself."""
     mine = places.alias()
     same = select(mine.c.slot).where(
         mine.c.round == places.c.round,
@@ -158,7 +158,7 @@ class Leaseholder:
         return next((row for row in self.mine() if (row.topic, row.document, bool(row.repeat)) == about), None)
 
     def filled(self, place: Row[Any]) -> None:
-        """Note that an assignment is done; the assessor is now at its topic."""
+        """Record that an assignment is done and that the assessor is now at its topic."""
         self._mine = [row for row in self.mine() if row is not place]
         self._last = place.topic, place.item
 
@@ -167,7 +167,7 @@ class Leaseholder:
         self._mine = None
 
     def held(self, n: int) -> list[Lease]:
-        """Renewed leases of what this assessor holds; nobody else can have assignments that do not count."""
+        """Renew the assessor's leases; an expired lease is renewed only if its assignment does not count."""
         now = self.transaction.now
         rows = [row for row in self.mine() if row.until >= now or not row.counted]
         return [self._lease(row, row.slot, row.repeat) for row in rows[:n]]
@@ -224,7 +224,7 @@ class Leaseholder:
         return self._lease(row, self._next_slot(row.item), False)
 
     def _again(self) -> Lease | None:
-        """The document that this assessor judged longest ago and was not asked about again."""
+        """A second lease of the document that this assessor judged longest ago and has not judged twice."""
         mine = places.c.round == self.plan.name, places.c.assessor == self.assessor
         repeated = select(places.c.item).where(*mine, places.c.repeat)
         query = ASSIGNMENTS.join(events, events.c.id == places.c.event).where(
@@ -295,7 +295,7 @@ class Leaseholder:
         if earliest < self.transaction.now:
             self.over = True
             return None
-        return NoLease(f"all that is left for {self.assessor} is with others", earliest)
+        return NoLease(f"all documents that are left for {self.assessor} are leased to others", earliest)
 
 
 def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
@@ -303,7 +303,7 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
     if not plan.name.strip():
         raise DataError(f"expected a name for the round, found {plan.name!r}")
     if plan.passing is not None and not any(each.role == "gold" for each in items_of_round):
-        raise DataError(f"round {plan.name!r} is to be passed, and has no gold to answer: give --gold")
+        raise DataError(f"round {plan.name!r} has a pass mark but no gold to answer: give --gold")
     if plan.strategy and Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
         raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
 
@@ -315,7 +315,7 @@ def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
 
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
-            raise DataError(f"round {plan.after!r} is not one to pass: open one with --gold and --pass first")
+            raise DataError(f"round {plan.after!r} is not a qualifying round: open one with --gold and --pass first")
         transaction.apply(record("round", **asdict(plan), items=documents, at=transaction.now))
 
     log.write(work)

@@ -57,7 +57,7 @@ CHANGES = APPLIED | question_store.APPLIED
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:
-    """The event of a table row; it was validated when it was added, so not again."""
+    """The event of a table row, not validated again."""
     event = object.__new__(Event)
     for name in DEFAULTS:
         object.__setattr__(event, name, row[name])
@@ -291,7 +291,7 @@ def _once(insert: Any, table: Table, *key: str) -> Any:
 
 
 def _new_event() -> Any:
-    """SQLite's insert for new events: a conflicting insert would use up a number, and places must have no gaps."""
+    """SQLite's insert for new events; it avoids a conflict, which would use up a number and leave a gap in the places."""
     c = tables.events.c
     names = [*DEFAULTS, "received"]
     values = select(*(bindparam(name, type_=c[name].type) for name in names))

@@ -151,7 +151,7 @@ def with_scores(
 
 
 def who_is_better(scores: Scores, baselines: str | None = None) -> dict[tuple[str, str, str], str]:
-    """The better run of every pair by every measure, or of every run and a baseline; empty if none is significant."""
+    """The significantly better run of every pair by every measure (with `baselines`, of every run and a baseline), or ""."""
     evidence = evidence_of(ScoredRuns(scores, {}, {}), "randomisation", "holm", baselines=baselines, alpha=0.05, seed=0)
     answer = {}
     for pair in evidence.pairs:
@@ -176,7 +176,7 @@ class Versions(Answer):
 
     def content(self, how: Layout) -> Iterator[Part]:
         if not self.rows:
-            yield f"{self.log}: nothing is frozen (cranfield judge freeze does)"
+            yield f"{self.log}: no version is frozen yet (cranfield judge freeze makes one)"
             return
         if self.wrong is not None:
             broken = len(self.wrong)

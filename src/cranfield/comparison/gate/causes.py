@@ -1,5 +1,4 @@
-"""Why a mean fell: ids that do not match, documents that left the corpus, unjudged documents, missing topics, or the
-ranking itself.
+"""Causes of a drop: mismatched ids, documents that left the corpus, unjudged documents, missing topics, or the ranking.
 
 The comparison is repeated without each possible cause; the remaining drop shows how much the cause explains. Quality is
 the cause if nothing else explains the drop. A list of the corpus's ids settles whether documents are gone. Without one
@@ -328,7 +327,7 @@ def gains(scores: Scores) -> list[Floats]:
 
 
 def gain_weights(scores: Scores) -> list[Floats] | None:
-    """For each measure, the weights of those topics; None without weights."""
+    """For each measure, the weights of the topics where both runs have a value; None without weights."""
     if scores.weights is None:
         return None
     weights = scores.weights.of(scores.topics)

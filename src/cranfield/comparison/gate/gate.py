@@ -110,7 +110,7 @@ class FallenTopic:
 
 @dataclass(frozen=True)
 class MeasureVerdict:
-    """What the gate says by one measure."""
+    """The gate's verdict for one measure."""
 
     measure: str
     state: State

@@ -64,7 +64,7 @@ class MeanLoss:
 
     @property
     def by_signs(self) -> str:
-        """Why there is no interval."""
+        """The reason why there is no interval, and the p-value by signs."""
         return f"all {self.n} differences are equal, and by signs alone {_equals(self.p)}"
 
 
@@ -243,10 +243,7 @@ def _finding(gain: Floats, max_drop: float, tests: int, settings: GateSettings, 
     if n == 0:
         return MeanLoss(0, math.nan, allowed)
     rounding = 1e-12 * max(float(np.abs(gain).max()), allowed)
-    drop, even = (
-        -float(gain.mean() if weights is None else np.average(gain, weights=weights)),
-        bool(np.ptp(gain) <= rounding),
-    )
+    drop, even = -float(np.average(gain, weights=weights)), bool(np.ptp(gain) <= rounding)
     if abs(drop - allowed) <= rounding:
         drop = allowed
     above = gain + allowed

@@ -1,12 +1,12 @@
 """Asking an LLM judge: each question is stored with its maximum cost before it is sent, and its reply afterwards.
 
 Threads take one question after the other. A reply with a temporary problem is asked again, as a new question with its own
-cost. A question beyond the budget waits for replies under way, which mostly cost less than was reserved; if none is left,
+cost. A question beyond the budget waits for open replies, which mostly cost less than was reserved; if no reply is open,
 the series ends. Under a budget the first question is asked alone, so that a server that ignores `max_tokens` is noticed
 after one question.
 
-One process at a time asks a model in a log, since another would take questions under way for lost. The lock is an advisory
-lock of a server, or a file next to the log: a process that is killed releases it.
+One process at a time asks a model in a log, since a second process would count the open questions of the first as lost.
+The lock is an advisory lock of a server, or a file next to the log: a process that is killed releases it.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def most_tokens(messages: Sequence[dict[str, str]], prompt: Prompt, manner: Requ
 def foresee(
     log: Log | None, asker: Asker, questions: Sequence[LlmQuestion], terms: Terms, definition: dict[str, Any]
 ) -> AskResult:
-    """What a series would ask, and its maximum cost; nothing is sent or written."""
+    """The number of questions that a series would ask, and their maximum cost; nothing is sent or written."""
     answers: dict[str, StoredAnswer] = {}
     total, without_reply, replaced, check = Spent(), 0, 0, NO_CHECK
     if log is not None:
@@ -283,13 +283,13 @@ def ask(
 def _replaced(
     transaction: Transaction, asker: Asker, questions: Sequence[LlmQuestion], answers: dict[str, StoredAnswer]
 ) -> int:
-    """The number of due pairs that have a label of this model and prompt from another text."""
+    """The number of pairs to ask that this model and prompt already labelled, from another text of the document."""
     due = {tuple(each.subject) for each in questions if each.purpose == LABEL and each.hash not in answers}
     return question_store.relabelled(transaction.connection, asker.assessor, due) if due else 0
 
 
 def _at_prices(connection: Connection, model: str, terms: Terms) -> float:
-    """The cost of earlier questions without prices at today's prices, if the budget is in money."""
+    """What earlier questions that were asked without prices cost at the present prices; 0 unless the budget is in money."""
     if terms.budget.money is None:
         return 0.0
     tokens_in, tokens_out, uncounted = question_store.unpriced(connection, model)
@@ -387,7 +387,7 @@ class _Series:
         self.left = sum(map(len, waiting))
 
     def _one(self, same: list[LlmQuestion]) -> bool:
-        """Ask a question until it is answered, or tries are over; False if it was not asked."""
+        """Ask a question until it is answered or no retry is left; False if it was not asked at all."""
         question, tries, limit = same[0], 0, self.asker.limit
         manner = self.manner
         while True:
@@ -416,7 +416,7 @@ class _Series:
             return True
 
     def _sent(self, same: list[LlmQuestion], manner: RequestOptions, limit: int) -> Reply | None:
-        """Send a question once, stored before and after; None if the budget does not allow it."""
+        """Send a question once, and store it before and its reply afterwards; None if the budget does not allow it."""
         question, asker, terms = same[0], self.asker, self.terms
         values, length, shown_length = asker.values(question.subject, limit, question.purpose)
         messages = asker.prompt.messages(values)
@@ -441,13 +441,13 @@ class _Series:
     def _check_count(self, reply: Reply, most_in: int) -> None:
         """Stop if the server counts more tokens than reserved; after one answer, allow parallel questions."""
         limits = (
-            (reply.tokens_in, most_in, "were thought to be the most"),
-            (reply.tokens_out, self.terms.max_tokens, "of an answer were asked for at the most (--max-tokens)"),
+            (reply.tokens_in, most_in, "of the question were expected at most"),
+            (reply.tokens_out, self.terms.max_tokens, "of an answer were allowed (--max-tokens)"),
         )
         for count, most, words in limits:
             if count is not None and count > most:
                 problem = f"the server counted {count:,} tokens where {most:,} {words}"
-                self._stop(f"{problem}: its prices cannot be foreseen")
+                self._stop(f"{problem}: the cost cannot be foreseen")
         if not reply.problem:
             self.alone = False
 
@@ -475,7 +475,7 @@ class _Series:
                     if not isinstance(error, question_store.OverBudgetError):
                         raise
                     if self.landed == landed and not self.flying:
-                        self._stop("the next question might pass the budget")
+                        self._stop("the next question might exceed the budget")
                     if self.ended:
                         return False
                     if self.landed == landed:
@@ -486,7 +486,7 @@ class _Series:
             return True
 
     def _label_event(self, same: list[LlmQuestion], intent: dict[str, Any], reply: Reply) -> None:
-        """Store a reply together with its labels."""
+        """Store a reply together with its labels, and count it."""
         grade, problem = (None, reply.problem) if reply.problem else read_answer(self.asker.prompt, reply)
         tokens, cost = (0.0, 0.0) if reply.free else (intent["tokens_most"], intent["cost_most"])
         if reply.tokens_in is not None and reply.tokens_out is not None:
@@ -525,11 +525,11 @@ class _Series:
                 self._give_up(problem)
 
     def _give_up(self, problem: str) -> None:
-        """Stop for a model that has never given a label."""
+        """Count an unusable answer; stop the series after too many of them without any label."""
         self.unusable += 1
         if self.unusable >= self.terms.give_up and not (self.tally.labelled or self.judges):
             problem_text = f"the first {self.unusable} answers are no labels, the last: {problem}"
-            self._stop(f"{problem_text}; mend the prompt and give it another version, or allow more (--give-up N)")
+            self._stop(f"{problem_text}; change the prompt and give it another version, or allow more (--give-up N)")
 
     def _note(self, same: list[LlmQuestion], problem: str, raw: str) -> None:
         self.tally.problems[problem] += len(same)

@@ -132,7 +132,7 @@ class AskResult(Answer):
             yield f"{self.cut:,} pairs had a text that was cut (--text-limit)"
         if self.replaced:
             reason = "had a label of this model and prompt by another text, or another --text-limit"
-            yield f"{self.replaced:,} pairs {reason}: a new one stands in its place"
+            yield f"{self.replaced:,} pairs {reason}: a new label replaces it"
         if self.empty:
             yield f"{self.empty:,} pairs have no text, and were not asked"
         if len(self.returned) > 1:
@@ -176,13 +176,13 @@ MEANINGS = {
     "unparsed": "an answer that is not the JSON that was asked for",
     "off the scale": "a grade that the prompt's scale does not have",
     "refusal": "the model refused to answer",
-    "cut off": "the answer reached --max-tokens before it was one",
-    "empty": "an answer of no characters",
+    "cut off": "the answer was cut off at --max-tokens",
+    "empty": "an empty answer",
     "silence": "no answer within --timeout",
     "dropped": "the connection was cut or refused",
-    "not JSON": "an answer of the server that is no JSON",
-    "no completion": "an answer of the server without a message of the model",
-    "unexpected": "an answer that could not be taken in",
+    "not JSON": "the server's reply is not JSON",
+    "no completion": "the server's reply holds no message of the model",
+    "unexpected": "a reply that could not be processed",
     "too large": "an answer larger than --max-answer",
     "status 429": "the server asked to wait",
 }

@@ -1,8 +1,8 @@
 """Whether the labels of an LLM judge can be trusted: compared with people's labels, in sentences and in numbers.
 
 Every sentence claims what an interval shows and no more; a judge that is as good as another person gets only one
-sentence. A weakness is reported if the interval excludes a judge without it, and an error in grades only if it is large
-enough to matter (`LEAST_ERROR`, `LEAST_EFFECT`).
+sentence. A weakness is reported if its interval rules out a judge without that weakness, and an error in grades only if it is
+also large enough to matter (`LEAST_ERROR`, `LEAST_EFFECT`).
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ FIRST_DAY, LAST = (1, 1), (12, 31)  # of a year: month and day
 
 
 def _day(date: str, rest: tuple[int, int] = FIRST_DAY) -> tuple[int, ...]:
-    """Year, month and day; parts that a date lacks come from `rest`."""
+    """Year, month and day of a date; a missing month or day is taken from `rest`."""
     numbers = [int(part) for part in date.split("-")]
     return (*numbers, *rest[len(numbers) - 1 :])
 
 
 def read_date(text: str, option: str) -> str:
-    """A date of a year, a month or a day.
+    """Check a date: a year, a year and a month, or a day.
 
     >>> read_date("2024-08", "--public")
     '2024-08'
@@ -314,7 +314,7 @@ class Calibration(Answer):
             person = [how.number(each.person, True)] if self.twice else []
             shares = [f"{self.shares[name][grade]:.0%}" for grade in grades]
             rows.append([name, f"{each.documents:,}", *_cells(each.error, how, True), *person, *shares])
-        yield "error: the model's grade less people's; ≥: the share of the model's grades that are so high"
+        yield "error: the model's grade minus people's; ≥: the share of documents that the model grades this high or higher"
         yield Table([*head, *(f"≥ {grade}" for grade in grades)], rows)
         if how.every:
             rows, signs = [], {"false positives": "≥", "false negatives": "<"}
@@ -339,7 +339,7 @@ class Calibration(Answer):
             for run in self.advantages:
                 ahead = (how.number(value, True) for value in (run.people, run.model))
                 rows.append([run.run, run.measure, *ahead, *_cells(run.gain, how, True)])
-            head = ["said to be its own", "measure", "ahead by people", "by model", "gain", "low", "high"]
+            head = ["run on its own model", "measure", "ahead by people", "by model", "gain", "low", "high"]
             yield Table(head, rows, names=2)
 
     def _tables_of_boards(self, how: Layout) -> Iterator[Part]:
@@ -401,7 +401,7 @@ class Calibration(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         notes = list(self.remarks)
         if self.topics < FEW:
-            notes.append(f"{self.topics} topics are few: that intervals hold was measured from {FEW} on")
+            notes.append(f"{self.topics} topics are few: intervals were validated from {FEW} on")
         elif self.twice and self.topics_twice < FEW:
             labelled = f"two people labelled documents of {counted(self.topics_twice, 'topic')} only"
             notes.append(f"{labelled}: too few to rely on")
@@ -447,7 +447,7 @@ def _moved(board: BoardPair) -> str:
 
 
 def _lone(common: CommonLabels) -> str:
-    """The first topic without which two people gave only one grade; empty if there is none."""
+    """The first topic without which the documents that two people labelled have a single grade; empty if there is none."""
     has_grade = sums_by_cluster(common.topic, common.counts * common.twice[:, None]) > 0
     without = (has_grade.sum(axis=0) - has_grade > 0).sum(axis=1)
     alone = np.flatnonzero((without == 1) & has_grade.any(axis=1))

@@ -1,7 +1,7 @@
 """A server with OpenAI's interface /v1/chat/completions: how it is asked, and how its replies are classified.
 
-The client is that of `systems`, with its deadline and its limit. It follows no redirect and sends nothing twice. The
-key is sent only over https or to this machine, and appears in no return value.
+The HTTP client is the one for systems under test, with a deadline and a size limit. It follows no redirect and never
+repeats a request. The key is sent only over https or to this machine, and appears in no return value.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RequestOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A completion, or a problem that is not the model's."""
+    """A completion, or a problem with the server or the connection."""
 
     problem: str = ""
     detail: str = ""
@@ -106,7 +106,7 @@ class Endpoint:
         self._forms = _forms(key)
 
     def _masked(self, text: str) -> str:
-        """A text without the key, which the server may repeat, also cut at the end."""
+        """The text with the API key masked, also if only the start of the key stands at the end of the text."""
         if self._forms is None or self._key is None:
             return text
         text, key = self._forms.sub(HIDDEN, text), self._key.lower()
@@ -157,7 +157,7 @@ class Endpoint:
         return Reply(**fields, seconds=time.perf_counter() - start)
 
     def _reply_fields(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a reply; an error concerns this question alone."""
+        """The fields of a reply; an error becomes a reply with a problem, so that other questions go on."""
         try:
             return _completion(self._exchange("POST", CHAT, body), self._masked)
         except Busy as busy:
@@ -196,7 +196,7 @@ def _listed(answer: Any) -> list[str]:
 
 
 def _forms(key: str) -> re.Pattern[str]:
-    """A pattern for the key in any case, also as JSON or a URL escapes it."""
+    """A regular expression for the API key in upper or lower case, plain or escaped as in JSON or a URL."""
     spelt = (rf"(?:\\{{0,4}}(?:{re.escape(each)}|u{ord(each):04x})|%{ord(each):02x})" for each in key)
     return re.compile("".join(spelt), re.IGNORECASE)
 

@@ -46,7 +46,7 @@ class Served(NamedTuple):
 
 
 class ChangedAnswer(NamedTuple):
-    """A question with another answer than before; a grade is None if there was none, and `problem` says why."""
+    """A question whose answer changed; a grade is None if an answer had none, and its problem says why."""
 
     topic: str
     document: str
@@ -105,7 +105,7 @@ class DriftCheck:
 
     @property
     def passed(self) -> bool:
-        """Whether the run went on."""
+        """Whether the run may continue: enough answers, and no drift unless it was accepted."""
         return self.enough and (self.accept or not self.drifted)
 
     def differences(self) -> Iterator[str]:
@@ -113,8 +113,8 @@ class DriftCheck:
         if not self.enough:
             yield f"{self.answered:,} of {self.asked:,} questions that are asked again before a run (--drift) got an answer"
         if self.unable:
-            none = f"none of the {self.unable:,} first labels can be asked again, as it is about other texts than then"
-            yield f"{none} (another --text-limit or collection?): nothing tells whether the model is still the same"
+            none = f"none of the {self.unable:,} first labels can be asked again, because their texts have changed"
+            yield f"{none} (another --text-limit or collection?): it is unknown whether the model is still the same"
         if self.changed:
             yield f"{len(self.changed):,} of {self.answered:,} answers are not those of before"
         if self.strangers:

@@ -87,8 +87,8 @@ class PredictedScores(Answer):
         else:
             about = f"people labelled {self.drawn:,} of {self.of:,} {self.unit}, drawn at random (round {self.round})"
             yield f"{about}, {self.model} all that it could; intervals of {self.level:.0%} for {whose}"
-            yield "what lies outside the pool counts as irrelevant"
-        yield f"people, model: by the labels of one alone; worth: {self.unit} labelled by people that tell as much"
+            yield "documents outside the pool count as irrelevant"
+        yield f"people, model: by their labels alone; worth: {self.unit} that people would have to label for the same precision"
         scores, pairs = ([row for row in self.rows if bool(row.other) == pair] for pair in (False, True))
         # of many runs only the differences from the leader, unless all are requested
         differences = [row for row in pairs if how.every or self._leader(row.measure).run in (row.run, row.other)]
@@ -252,7 +252,7 @@ def _scores(grades: Grades, runs: Sequence[Run], measures: Iterable[str], topics
 def _by_documents(
     sample: LabelSample, runs: Sequence[Run], measures: Mapping[str, Measure], level: float
 ) -> Iterator[EstimateRow]:
-    """Estimates with documents as units: each document's contribution to a score by people, by the model, and at most."""
+    """Estimates with documents as units, from each document's contribution to a score by people's and by the model's grade."""
     units = _Units(sample)
     for name, measure in measures.items():
         weights, predicted = (_shares(grades, runs, name, measure) for grades in (units.most, units.model))
@@ -270,7 +270,7 @@ def _by_documents(
 
 
 def _or_none(estimate: Predicted, weight: Floats) -> Predicted:
-    """The estimate, without intervals if too few documents of the sample count."""
+    """The estimate, without intervals if too few documents of the sample contribute to the score."""
     if np.count_nonzero(weight) >= LEAST:
         return estimate
     unknown = np.full(estimate.worth.shape, np.nan)
@@ -279,9 +279,9 @@ def _or_none(estimate: Predicted, weight: Floats) -> Predicted:
 
 
 class _Units:
-    """All documents that count, in one order, with the sampling probabilities of those that people graded.
+    """The documents of the sampling frame, in one order, with the sampling probabilities of those that people graded.
 
-    These are the sampling frame, and documents that people had labelled outside the sample, which are certain.
+    Documents outside the frame that people labelled are added, with probability 1.
     """
 
     def __init__(self, sample: LabelSample) -> None:
@@ -355,7 +355,7 @@ def _notes(sample: LabelSample, rows: Sequence[EstimateRow], labelled: int) -> l
         few = f"few of the documents that were drawn count for {', '.join(thin)}"
         notes.append(f"{few}: intervals cover less than they say")
     if labelled < FEW and not all(row.exact for row in rows):
-        notes.append(f"{labelled} {sample.chances.round.unit} are few: that intervals hold was measured from {FEW} on")
+        notes.append(f"{labelled} {sample.chances.round.unit} are few: intervals were validated from {FEW} on")
     unused = list(dict.fromkeys(f"{row.measure} of {row.named}" for row in rows if not row.model_used))
     if unused:
         names = unused if len(unused) <= SHOWN else [*unused[:SHOWN], f"{len(unused) - SHOWN} more"]
@@ -365,5 +365,5 @@ def _notes(sample: LabelSample, rows: Sequence[EstimateRow], labelled: int) -> l
         few = topics if sample.by_topics else documents
         notes.append(f"no interval where nothing varies, or {few}")
     if len({row.named for row in rows if row.other and not row.exact}) > 1:
-        notes.append("each interval holds for itself; some of several miss more often")
+        notes.append("each interval holds on its own, not all of them jointly")
     return notes

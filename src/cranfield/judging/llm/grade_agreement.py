@@ -133,9 +133,9 @@ def _by_logarithm(kind: str, common: CommonLabels, values: Floats) -> Biases:
         yield bias, _effect(part, np.log2(values[positive]))
 
 
-def _by_run(common: CommonLabels, ranks: Ranks, top: int = TOP) -> Biases:
+def _by_run(common: CommonLabels, ranks: Ranks) -> Biases:
     """The model's errors on each run's top documents, compared with those on the top documents of the other runs."""
-    tops = {name: {subject for subject, rank in own.items() if rank <= top} for name, own in ranks.items()}
+    tops = {name: {subject for subject, rank in own.items() if rank <= TOP} for name, own in ranks.items()}
     within = {name: np.array([each in own for each in common.subjects], np.bool_) for name, own in tops.items()}
     union = np.logical_or.reduce([*within.values(), np.zeros(len(common), np.bool_)])
     part = common.only(union)

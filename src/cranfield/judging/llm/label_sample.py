@@ -123,7 +123,7 @@ class CommonLabels:
         return self.only(np.array([subject not in left_out for subject in self.subjects], np.bool_))
 
     def grades(self, values: Floats) -> Grades:
-        """Numbers of the entries as grades by topic and document."""
+        """One number per entry as grades by topic and document."""
         answer: Grades = {name: {} for name in self.names}
         for (topic, document), value in zip(self.subjects, values.tolist(), strict=True):
             answer[topic][document] = value
@@ -143,7 +143,7 @@ class LogLabels:
 
     @classmethod
     def of(cls, log: Log, policy: str, aspect: str, use: str = "a calibration") -> LogLabels:
-        """The labels of one aspect; people's by a policy. `use` says in messages what they are for."""
+        """Read the labels of one aspect and decide people's grades by a policy; `use` is the purpose that messages name."""
         if not goes_by_labels(policy):
             raise DataError(f"{use} goes by labels, and {policy} by preferences; take another --policy")
         labels = log.current_grades(aspect)
@@ -214,7 +214,7 @@ def refuse_little(common: CommonLabels) -> None:
     grades = np.unique(common.people)
     if len(grades) == 1:
         problem = f"one grade only: people gave all {len(common):,} documents that both labelled {grades[0]:g}"
-        raise DataError(f"{common.log}: {problem}; have documents labelled of which some are relevant and some are not")
+        raise DataError(f"{common.log}: {problem}; have both relevant and irrelevant documents labelled")
 
 
 class SeriesUse(NamedTuple):
@@ -226,7 +226,7 @@ class SeriesUse(NamedTuple):
 
 
 def series_use(log: Log, assessor: str) -> SeriesUse:
-    """The series of a model with its prompt; empty if its labels were added from a file."""
+    """What the series of a model with its prompt used; empty if its labels were added from a file."""
     if not log.has_records():
         return SeriesUse(set(), [], {})
 
@@ -343,7 +343,7 @@ def rounds_that_drew(log: Log) -> list[Round]:
 
 def _chances(log: Log, name: str) -> Chances:
     if not log.has_records():
-        raise DataError(f"{log.name}: no round, so nobody knows how what people labelled was chosen; {DRAW}")
+        raise DataError(f"{log.name}: no round, so it is unknown how the labelled documents were chosen; {DRAW}")
     with log.reading() as transaction:
         connection = transaction.connection
         plan = find_round(connection, name)[0] if name else _only(connection, log.name)
@@ -357,14 +357,14 @@ def _chances(log: Log, name: str) -> Chances:
 
 
 def _only(connection: Connection, log: str) -> Round:
-    """The only round with a random sample; without one the last round, for which the caller says why it has no sample."""
+    """The only round with a random sample; the last round if none has one; DataError if several have one."""
     every = [plan for plan, _ in all_rounds(connection)]
     drew = [plan for plan in every if not _not_drawn(plan)]
     if len(drew) > 1:
         names = ", ".join(repr(plan.name) for plan in drew)
         raise DataError(f"{log}: {len(drew)} rounds drew at random; name one with --round: {names}")
     if not every:
-        raise DataError(f"{log}: no round, so nobody knows how what people labelled was chosen; {DRAW}")
+        raise DataError(f"{log}: no round, so it is unknown how the labelled documents were chosen; {DRAW}")
     return drew[0] if drew else every[-1]
 
 

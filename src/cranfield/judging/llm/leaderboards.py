@@ -1,7 +1,7 @@
 """Leaderboards by people's labels and by a model's on the same documents: their order, their verdicts, favoured runs.
 
 The judge's own ranking (each topic's documents by its grades) is on both boards. By the judge's own labels no ranking
-can be better, so a system that ranks as the judge does would be scored by its own opinion.
+can be better, so these labels cannot evaluate a system that ranks as the judge does.
 """
 
 from __future__ import annotations
@@ -98,9 +98,7 @@ class OwnRanking(NamedTuple):
 
 def ranks_of(common: CommonLabels, runs: Sequence[Run]) -> dict[str, dict[Subject, int]]:
     """The ranks of the common documents in each run; DataError for a run that answers none of their topics."""
-    by_topic: dict[str, set[str]] = {}
-    for topic, document in common.subjects:
-        by_topic.setdefault(topic, set()).add(document)
+    by_topic = common.grades(common.people)
     answer: dict[str, dict[Subject, int]] = {}
     for run in runs:
         lists = ranked(run, Order())

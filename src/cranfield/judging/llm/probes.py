@@ -222,7 +222,7 @@ class ProbeResult:
         return bool(self.grades) and not self.missed
 
     def beyond_chance(self, again: ProbeResult) -> bool:
-        """Whether there are more misses than among repeated questions with the same grades, by the same rule."""
+        """Whether misses are more frequent than among repeated questions about pairs of the same earlier grades."""
         begun = {before for before, _ in self.grades}
         same = ProbeResult(self.probe, tuple(each for each in again.outcomes if each.before in begun), self.top)
         return more_often(self, same) if same.answered >= FEWEST else again.steady
@@ -250,11 +250,11 @@ class Probe(Member, ABC):
         return list(pairs)
 
     def about(self, subject: Subject) -> Subject:
-        """The subject of the probe, given the pair."""
+        """The subject that the probe asks about, made from a graded pair."""
         return subject
 
     def change_text(self, values: dict[str, str], prompt: Prompt) -> dict[str, str]:
-        """The values for the prompt, given those of a label."""
+        """The values for the prompt of the probe, made from those of the original question."""
         return values
 
     def change(self, before: float, after: float) -> float:
@@ -294,7 +294,7 @@ class Swapped(Probe):
         return Subject(subject.topic, subject.other, subject.document)
 
     def change(self, before: float, after: float) -> float:
-        """Positive if the first of two is preferred in both orders, or in one and neither in the other."""
+        """Positive if the answers favour the first of the two positions, negative if they favour the second."""
         return after + before
 
     def finding(self, tried: ProbeResult, again: ProbeResult) -> str:
@@ -421,7 +421,7 @@ def draw(asker: Asker, pairs: Sequence[GradedPair], n: int, seed: int, irrelevan
 
 
 def either_side(asker: Asker, questions: Iterable[LlmQuestion]) -> list[LlmQuestion]:
-    """The questions; a question about two documents comes in both orders, because another seed may have used the other."""
+    """The questions, those about two documents in both orders: an earlier series with another seed may have asked either."""
     sides = []
     for each in questions:
         topic, document, other = each.subject

@@ -162,13 +162,13 @@ class OverBudgetError(DataError):
 
 
 class Spent(NamedTuple):
-    """The cost of a model's questions: of answered ones the actual cost, of open ones the maximum."""
+    """The cost of a model's questions: actual for answered questions, maximum for open ones."""
 
     tokens: float = 0.0
     cost: float = 0.0
 
     def plus(self, cost: float) -> Spent:
-        """The cost including questions without prices."""
+        """The total with an additional cost."""
         return self._replace(cost=self.cost + cost)
 
     def beyond(self, budget: Budget) -> bool:
@@ -335,13 +335,13 @@ def rows_of(connection: Connection, column: str, values: Iterable[str], *where: 
 
 
 def lost(connection: Connection, model: str) -> int:
-    """The number of questions of a model that were sent, or about to be, and have no reply."""
+    """The number of a model's questions that were stored for sending and have no reply."""
     query = select(func.count()).select_from(questions).join(series, series.c.id == questions.c.series)
     return connection.execute(query.where(series.c.model == model, questions.c.state == SENT)).scalar_one()
 
 
 def relabelled(connection: Connection, assessor: str, due: set[tuple[str, ...]]) -> int:
-    """The number of these subjects that have a label of a model with a prompt."""
+    """The number of the `due` subjects that a model with a prompt has already labelled."""
     mine = [each.id for each in series_of(connection, assessor)]
     c = questions.c
     query = select(c.topic, c.document, c.other).where(c.series.in_(mine), c.purpose == LABEL, c.grade.is_not(None))

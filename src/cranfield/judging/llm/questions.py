@@ -196,7 +196,7 @@ class LlmQuestion(NamedTuple):
         return half if half >= LEAST else None
 
     def _passage(self, asker: Asker, length: int) -> str:
-        """The passage with this many characters, by the first limit that gives as many."""
+        """The passage that was shown, found by its length: the limits of the retries are tried in turn."""
         limit: int | None = asker.limit
         while limit is not None:
             values, _, left = asker.values(self.subject, limit)
@@ -287,7 +287,7 @@ def subjects(items: Sequence[PoolItem], prompt: Prompt, neighbours: int = 1, see
 
 
 def _sides(topic: str, one: str, other: str, seed: int) -> Subject:
-    """Which of two documents comes first: at random, but always the same."""
+    """The question about two documents, in an order that depends on a hash of the seed and the documents."""
     first, second = sorted((one, other))
     lot = hashlib.sha256(json.dumps([seed, topic, first, second]).encode()).digest()[0] % 2
     return Subject(topic, *((first, second) if lot else (second, first)))

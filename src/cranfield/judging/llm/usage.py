@@ -22,7 +22,7 @@ from cranfield.judging.llm.question_store import ANSWERED, DRIFT, FAILED, LABEL,
 from cranfield.store.tables import events, length_of, plain_start, questions, series, spending, tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -59,7 +59,7 @@ class Counts:
 
     @property
     def failures(self) -> dict[str, int]:
-        """Every reason, whether the pair was asked again or not."""
+        """The number of failures by reason, including pairs that were asked again."""
         return dict(sorted((Counter(self.unusable) + Counter(self.unanswered)).items()))
 
 
@@ -348,23 +348,22 @@ def beside_labels(log: Log) -> int:
         return int(transaction.connection.execute(query).scalar() or 0)
 
 
-def _of_series(rows: Iterable[Any]) -> Counts:
-    every = list(rows)
-    good = [row for row in every if row.state == ANSWERED and not row.problem]
-    replies = [row for row in every if row.state != SENT]
+def _of_series(rows: list[Any]) -> Counts:
+    good = [row for row in rows if row.state == ANSWERED and not row.problem]
+    replies = [row for row in rows if row.state != SENT]
     reasons: dict[str, Counter[str]] = {ANSWERED: Counter(), FAILED: Counter()}
     for row in replies:
         if row.problem:
             reasons[row.state][row.problem] += int(row.questions)
     sums: dict[str, Any] = {name: sum(getattr(row, name) for row in replies) for name in question_store.SUMS}
     return Counts(
-        questions=sum(int(row.questions) for row in every if row.state == SENT),
+        questions=sum(int(row.questions) for row in rows if row.state == SENT),
         labels=sum(int(row.questions) for row in good if row.purpose == LABEL),
         probes=sum(int(row.questions) for row in good if row.purpose != LABEL),
         unusable=dict(reasons[ANSWERED]),
         unanswered=dict(reasons[FAILED]),
         **sums,
-        last=max((row.last for row in every), default=""),
+        last=max((row.last for row in rows), default=""),
     )
 
 
