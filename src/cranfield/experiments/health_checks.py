@@ -42,7 +42,7 @@ class HealthCheck(NamedTuple):
 
 
 def broken_at_end(name: str, words: str, ended: bool) -> HealthCheck:
-    """A check that is broken at the end of the experiment; before it is too early to tell, as more units may come."""
+    """A check that is `broken` at the end of the experiment, and `early` before the end, as more units may come."""
     return HealthCheck(name, BROKEN, words) if ended else HealthCheck(name, EARLY, f"too early: {words}")
 
 
@@ -50,7 +50,7 @@ def broken_at_end(name: str, words: str, ended: bool) -> HealthCheck:
 
 
 class UnitFault(NamedTuple):
-    """A fault that single units may have, and a query for the number of each such unit with an example."""
+    """A fault that units may have, and a query for the units that have it, by `number`, each with an example."""
 
     name: str
     words: str  # what such units did
@@ -169,7 +169,7 @@ def _events_where(queries: UnitQueries, condition: str) -> str:
 
 
 def _repeats(queries: UnitQueries) -> UnitFault:
-    """The fault of ids used for two events. Within a day the log keeps one event per id, so the two are of two days."""
+    """The fault that two events have the same id. They are of different days, as the log keeps one event per id and day."""
     total, distinct = queries.one("SELECT count(*), count(DISTINCT id) FROM cranfield_seen")
     if total != distinct:  # by the hashes of the ids, which can collide
         (distinct,) = queries.one("SELECT count(DISTINCT event_id) FROM cranfield_theirs")
@@ -198,7 +198,7 @@ def clicks(queries: UnitQueries) -> HealthCheck:
 
 
 def leverage(metric: PlannedMetric, numbers: VariantStatistics, ended: bool) -> list[HealthCheck]:
-    """Whether one unit decides a ratio: broken at the end; before, a reason to continue, as more units may come.
+    """Check that no single unit decides a ratio: `broken` at the end, and `early` before the end, as more units may come.
 
     The interval of a ratio of sums is valid if many units make up the denominator. A unit with a tenth of the
     denominator pulls the ratio towards its own ratio, and the variance is then too small, because it counts this unit
@@ -229,7 +229,7 @@ def coverage(metric: PlannedMetric, numbers: VariantStatistics) -> list[HealthCh
 
 
 def impressions(queries: UnitQueries, ended: bool) -> HealthCheck:
-    """Units exposed without a later impression; broken if the share differs between arms, or if no unit has one."""
+    """Check for units without an impression after their exposure: broken if their share differs between arms or is 100 %."""
     names = list(queries.plan.variants)
     rows = queries.rows(
         "SELECT variant, count(*), count(s.number) FROM cranfield_entered n LEFT JOIN (SELECT DISTINCT number "

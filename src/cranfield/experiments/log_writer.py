@@ -1,8 +1,8 @@
 """How a service writes its event log: group commit of events, and compaction of segments into Parquet.
 
 Group commit: one thread writes, and one sync serves all waiting requests. A caller gets a future that is done when its
-lines are on disk; during a sync the next group gathers. If too much waits, or the oldest has waited too long, more is
-refused instead of queued.
+lines are on disk; during a sync the next group gathers. If too many lines wait, or the oldest have waited too
+long, new lines are refused.
 
 Compaction runs in another process with low priority: `python -m cranfield.experiments.log_writer LOG` compacts once. It
 finishes even if the service is killed; two such processes wait for each other.
@@ -38,7 +38,7 @@ REMEMBERED = 200_000  # recent events whose ids are remembered
 
 
 class IntakeStatus(NamedTuple):
-    """The state of group commit: what waits, the time of the last sync (seconds since 1970), and the current problem."""
+    """The state of group commit: waiting events, the time of the last sync (seconds since 1970), and the current problem."""
 
     waiting: int  # events
     waiting_bytes: int
@@ -176,7 +176,7 @@ def _settle(group: Sequence[_PendingLines], failure: Exception | None) -> None:
 
 
 def finish_future(done: Future[None] | asyncio.Future[None], failure: BaseException | None) -> None:
-    """Finish a future: with an error if there is one."""
+    """Finish a future, with the error if there is one."""
     if failure is None:
         done.set_result(None)
     else:
@@ -234,14 +234,14 @@ class Compactor:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; a running compaction is ended, and the next one does the rest."""
+        """Stop compacting, and terminate a running compaction; the next one does the rest."""
         self._stopping.set()
         if self._child is not None:
             self._child.terminate()
         self._thread.join()
 
     def _run(self) -> None:
-        """Compact until closed, and begin again after any error, as nothing else would."""
+        """Compact until closed; after any error, report it and go on."""
         while not self._stopping.is_set():
             try:
                 self._watch()

@@ -17,7 +17,8 @@ ORDERS = ((0, 1), (1, 0))  # of two
 class TeamDraft(InterleavingMethod):
     """In each round, every system in random order adds its best document that is not yet in the list to its team.
 
-    A click counts for the team. Clicks on a top that all rankings share do not count: they carry no information, only noise.
+    A click counts for the team of the document. If all rankings begin with the same documents, clicks on these do not
+    count: they carry no information, only noise.
     """
 
     name = "team-draft"
