@@ -35,7 +35,7 @@ from cranfield.experiments.health_checks import BROKEN, EARLY, NOTE, HealthCheck
 from cranfield.experiments.list_preferences import ListPreferences, effect_cells, preferences, read_lists
 from cranfield.experiments.log import EventLog, EventSource
 from cranfield.experiments.metrics.metric import MEAN_OF_RATIOS
-from cranfield.experiments.unit_queries import FilterCount, PlannedMetric, UnitQueries, days, midnight, naive
+from cranfield.experiments.unit_queries import FilterCount, PlannedMetric, UnitQueries, midnight, naive
 from cranfield.stats.correction import correct
 from cranfield.stats.sequential import FIXED, LookRule, information
 
@@ -419,7 +419,7 @@ def _moment(queries: UnitQueries, first: datetime, now: datetime) -> AnalysisTim
     def when(share: float) -> datetime | None:
         """The time at which a share of the horizon is reached; None if that time is not known yet."""
         if plan.days is not None:
-            return start + days(share * plan.days)
+            return start + timedelta(days=share * plan.days)
         entry = queries.entry_of(math.ceil(share * (plan.units or 1)), start)
         return None if entry is None else entry + timedelta(microseconds=1)
 
@@ -637,7 +637,7 @@ def _history(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -> tupl
     else:
         number = max(1, math.ceil((moment.until - moment.start).total_seconds() / 86_400))
         step = math.ceil(number / MOST_DAYS)
-        cuts = [min(moment.start + days(n), moment.until) for n in range(step, number + step, step)]
+        cuts = [min(moment.start + timedelta(days=n), moment.until) for n in range(step, number + step, step)]
     entered = [sum(counts) for counts in queries.entered_by(cuts)]
     points: list[EffectPoint] = []
     had = [(cut, n) for cut, n in zip(cuts, entered, strict=True) if n]
@@ -663,7 +663,7 @@ def _effect_by_day(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -
         ]
         if metrics:
             queries.tabulate(metrics)
-            had = f"first <= TIMESTAMP '{naive(moment.until - days(n + 1))}'"
+            had = f"first <= TIMESTAMP '{naive(moment.until - timedelta(days=n + 1))}'"
             points += _points(queries, metrics, f"day {n + 1}", n + 1.0, FIXED, rng, had)
     return tuple(points)
 

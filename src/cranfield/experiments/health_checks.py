@@ -6,6 +6,7 @@ Each check gives one sentence. A broken check means that no number of the experi
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from cranfield.experiments.assignment import PLAN
 from cranfield.experiments.event import AHEAD, instant
 from cranfield.experiments.metrics.metric import MEAN_OF_RATIOS
 from cranfield.experiments.metrics.plan_metrics import literal
-from cranfield.experiments.unit_queries import PlannedMetric, UnitQueries, VariantStatistics, days, midnight, naive
+from cranfield.experiments.unit_queries import PlannedMetric, UnitQueries, VariantStatistics, midnight, naive
 from cranfield.stats.sample_ratio import anytime_p, chi_square_p, exact_p
 
 if TYPE_CHECKING:
@@ -237,17 +238,16 @@ def impressions(queries: UnitQueries, ended: bool) -> HealthCheck:
     )
     counts = {variant: own for variant, *own in rows}
     units, with_page = np.array([counts.get(name, (0, 0)) for name in names], np.float64).T
-    without = int((units - with_page).sum())
-    if not without:
+    lost = units - with_page
+    if not lost.any():
         return HealthCheck("impressions", OK, "every exposed unit saw a result page")
     if not with_page.sum():
         words = "no exposed unit has an impression"
         if any(each.definition.numerator.of_searches for each in queries.metrics):
             return broken_at_end("impressions", words, ended)
         return HealthCheck("impressions", NOTE, words)
-    lost = units - with_page
     by_arm = ", ".join(f"{name} {lost[i]:,.0f} of {units[i]:,.0f}" for i, name in enumerate(names))
-    words = f"{without:,} units were exposed without a later impression ({by_arm})"
+    words = f"{lost.sum():,.0f} units were exposed without a later impression ({by_arm})"
     present = units > 0
     if present.sum() > 1 and _uneven(lost[present], units[present]):
         return HealthCheck("impressions", BROKEN, f"{words}: more in one arm than chance allows")
@@ -295,7 +295,7 @@ def _at_any_time(queries: UnitQueries, counts: dict[str, int], shares: Sequence[
     if start is None:
         raise DataError("no exposure is in the log")
     ends: list[datetime] = []
-    while (end := midnight(start) + days(len(ends) + 1)) < queries.until and len(ends) < MOST_DAYS:
+    while (end := midnight(start) + timedelta(days=len(ends) + 1)) < queries.until and len(ends) < MOST_DAYS:
         ends.append(end)
     looks = [look for look in queries.entered_by(ends, table) if sum(look)]
     return anytime_p([*looks, list(counts.values())], shares)

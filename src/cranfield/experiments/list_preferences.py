@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 MOST_UNUSABLE = 0.01  # share of lists, and of clicks
 MOST_RUN_OUT = 0.1  # share of clicks above which an A/B test sees more than interleaving
-EVENTS = {"dwell": "dwell", "conversion": "conversion"}  # the kind of event that earns credit, if not a click
-NAMES = {"dwell": "dwell times", "conversion": "conversions"}
+NAMES = {"dwell": "dwell times", "conversion": "conversions"}  # the kinds of events that earn credit, beside clicks
 REMEDIES = {
     "unreadable": "analyze with the keys that sealed them (CRANFIELD_ONLINE_KEYS), older ones too",
     "foreign": "seal with the plan and systems of this experiment, and filter out pages of others",
@@ -219,7 +218,7 @@ def _clicks(queries: UnitQueries, by: str) -> Mapping[tuple[str, str], list[_Cli
     for unit, search, *rest in queries.rows(
         "SELECT n.unit, search, document, position, value, time FROM cranfield_seen "
         "JOIN cranfield_entered n USING (number) WHERE kind = ? AND search IS NOT NULL AND since >= 0 ORDER BY time",
-        EVENTS.get(by, "click"),
+        by if by in NAMES else "click",
     ):
         clicks[unit, search].append(_Click(*rest))
     return clicks

@@ -139,11 +139,9 @@ class EventLog:
 
     # appending
 
-    def append(self, events: Iterable[UserEvent]) -> int:
+    def append(self, events: Iterable[UserEvent]) -> None:
         """Append events; they are on disk when it returns. On UnavailableError none is stored."""
-        lines = [f"{event.line()}\n".encode() for event in events]
-        self.append_lines(lines)
-        return len(lines)
+        self.append_lines([f"{event.line()}\n".encode() for event in events])
 
     def append_lines(self, lines: Sequence[bytes]) -> None:
         """Append events as JSON lines, each with its end, with one sync. Makes the folder if it is missing."""

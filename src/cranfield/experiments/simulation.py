@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.interleaving import InterleavingMethod
     from cranfield.experiments.log import EventLog
-    from cranfield.experiments.simulated_world import Places, World
+    from cranfield.experiments.simulated_world import Places
     from cranfield.experiments.user_models import User
 
 

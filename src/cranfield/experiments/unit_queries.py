@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tempfile
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from cranfield.base.errors import DataError
@@ -427,11 +427,6 @@ def naive(time: datetime) -> datetime:
 def midnight(time: datetime) -> datetime:
     """The beginning of a time's day in UTC."""
     return time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def days(number: float) -> timedelta:
-    """A number of days as a timedelta."""
-    return timedelta(days=number)
 
 
 def _select_columns(columns: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.parameters import Flag
@@ -89,9 +90,4 @@ def shared_top(lists: Sequence[Sequence[Any]]) -> int:
     >>> shared_top(["abcd", "abdc"])
     2
     """
-    shared = 0
-    for first, *others in zip(*lists, strict=False):
-        if any(other != first for other in others):
-            break
-        shared += 1
-    return shared
+    return len([*takewhile(lambda documents: len({*documents}) == 1, zip(*lists, strict=False))])
