@@ -15,7 +15,7 @@ from cranfield.experiments.log import EventLog
 from cranfield.experiments.metrics import METRICS, catalogue, metric_named, metric_problem
 from cranfield.experiments.metrics.metric import KINDS
 from cranfield.experiments.plan import MetricChoice, read_plan
-from cranfield.experiments.unit_queries import UnitQueries, days
+from cranfield.experiments.unit_queries import UnitQueries
 from online_events import AFTER, START, Trail, plan_file
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "experiments.md"
@@ -163,4 +163,3 @@ def test_names_that_do_not_exist_and_parameters_that_do_not_fit_are_problems():
     with pytest.raises(ConventionError, match="no metric"):
         online_metric("nonsense")
     assert json.loads(online_metric("clicks@5").to_json())["parameters"][0]["name"] == "k"
-    assert days(1).days == 1

@@ -169,7 +169,7 @@ GOOD = 'systems = ["one", "two"]\nparticipants = 4\n[[task]]\ntext = "x"\n[[task
         (GOOD.replace('["one", "two"]', '"one"'), "expected systems as a list of texts"),
         (GOOD.replace('"two"', '"one"'), "expected each system once, found 'one' twice"),
         (GOOD.replace(', "two"', ""), "expected 2 to 26 systems, found 1"),
-        (GOOD.replace('"one"', '"B"'), "system 'B' is called as participants call another"),
+        (GOOD.replace('"one"', '"B"'), "system 'B' has the letter of another system as its name"),
         (GOOD.replace("4", "0"), "expected participants as a whole number from 1 to 10000, found 0"),
         (GOOD.replace('[[task]]\ntext = "y"\n', ""), "in a multiple of 2, as many with each system, found 1"),
         (GOOD.replace('"y"', '"y"\nid = "t1"'), "expected each task once, found 't1' twice"),

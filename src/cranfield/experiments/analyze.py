@@ -35,7 +35,7 @@ from cranfield.experiments.health_checks import BROKEN, EARLY, NOTE, HealthCheck
 from cranfield.experiments.list_preferences import ListPreferences, effect_cells, preferences, read_lists
 from cranfield.experiments.log import EventLog, EventSource
 from cranfield.experiments.metrics.metric import MEAN_OF_RATIOS
-from cranfield.experiments.unit_queries import FilterCount, PlannedMetric, UnitQueries, days, midnight, naive
+from cranfield.experiments.unit_queries import FilterCount, PlannedMetric, UnitQueries, midnight, naive
 from cranfield.stats.correction import correct
 from cranfield.stats.sequential import FIXED, LookRule, information
 
@@ -97,7 +97,7 @@ class EffectPoint(NamedTuple):
 
 
 class VerdictWithoutLate(NamedTuple):
-    """The verdict without the events that happened before the horizon but arrived after it, and their number."""
+    """The verdict without late events, which happened before the horizon but arrived after it, and their number."""
 
     events: int
     verdict: str
@@ -137,7 +137,7 @@ class Analysis(Answer):
 
     @property
     def exit_code(self) -> int:
-        """0 ship; 1 stop, same, not shown; 3 broken or still running."""
+        """The exit code: 0 for ship; 1 for stop, same or not shown; 3 for broken or continue."""
         return EXIT_CODES[self.verdict]
 
     def sentence(self) -> str:
@@ -171,7 +171,7 @@ class Analysis(Answer):
             before, after = sum(self.units.values()), sum(self.kept.values())
             lines.append(f"units: {before:,} before filters, {after:,} after")
         for name, (limit, number) in (self.winsorised or {}).items():
-            lines.append(f"{name}: {counted(number, 'unit')} pulled in to {limit:.6g}")
+            lines.append(f"{name}: {counted(number, 'unit')} capped at {limit:.6g}")
         if self.after:
             lines.append(f"{counted(self.after, 'event')} after the horizon left out")
         if self.rare:
@@ -285,7 +285,7 @@ def _analyze(
     history: bool,
     expected: str | None,
 ) -> Analysis:
-    """The analysis at some time; `now` is the current time."""
+    """The analysis at the time `at`; units with events after `now`, the current time, are left out."""
     plan = queries.plan
     first = queries.first_exposure()
     if first is None:
@@ -364,7 +364,7 @@ class MetricDecision(NamedTuple):
 def judge(
     plan: Plan, numbers: Iterable[tuple[PlannedMetric, VariantStatistics]], rule: LookRule, ended: bool, rng: Generator
 ) -> MetricDecision:
-    """The verdict from the statistics of a plan's metrics: broken or too early if one of them is not trustworthy."""
+    """The verdict from the statistics of all metrics; if one is not trustworthy, `broken` at the end and `continue` before."""
     statistics = list(numbers)
     others = [name for name in plan.variants if name != plan.control]
     covered = [check for metric, own in statistics for check in health_checks.coverage(metric, own)]
@@ -417,9 +417,9 @@ def _moment(queries: UnitQueries, first: datetime, now: datetime) -> AnalysisTim
         raise DataError(f"{plan.path or plan.name}: expected a [horizon] of days or units, which ends the experiment")
 
     def when(share: float) -> datetime | None:
-        """The time at which a share of the horizon is reached; None if not known yet."""
+        """The time at which a share of the horizon is reached; None if that time is not known yet."""
         if plan.days is not None:
-            return start + days(share * plan.days)
+            return start + timedelta(days=share * plan.days)
         entry = queries.entry_of(math.ceil(share * (plan.units or 1)), start)
         return None if entry is None else entry + timedelta(microseconds=1)
 
@@ -466,7 +466,7 @@ def _early_units_check(queries: UnitQueries, moment: AnalysisTime) -> list[Healt
 def _base(
     plan: Plan, checks: list[HealthCheck], moment: AnalysisTime, units: Any, remaining: Any, **more: Any
 ) -> Analysis:
-    """The analysis before any metric is read; broken if a check is."""
+    """The analysis before any metric is read: `broken` if a health check is broken, else `continue`."""
     broken = _broken_words(checks)
     times = (moment.start.isoformat(), moment.until.isoformat(), moment.ended)
     head = (plan.name, plan.hash, "broken" if broken else "continue", broken)
@@ -482,7 +482,7 @@ def _broken_words(checks: Iterable[HealthCheck]) -> str:
 
 
 def _reason(queries: UnitQueries, analysis: Analysis, moment: AnalysisTime, lacking: str) -> str:
-    """The reason for the verdict: the evidence on each variant, first those whose verdict is the overall one.
+    """The reason for the verdict: the evidence on each variant, first on the variants with the overall verdict.
 
     `lacking` says why this look has no interval, and comes first if nothing is decided.
     """
@@ -611,7 +611,7 @@ def _slices(queries: UnitQueries, rule: LookRule, rng: Generator) -> tuple[tuple
 
 
 def _without_covariate(metric: PlannedMetric) -> PlannedMetric:
-    """The metric for a part of the time or of the searches: its estimate has no covariate and does not resample."""
+    """The metric for a single day or query: with an estimate that uses neither a covariate nor resampling."""
     estimate = MEAN_OF_RATIOS if metric.choice.estimate == MEAN_OF_RATIOS else "plain"
     return replace(metric, choice=replace(metric.choice, estimate=estimate))
 
@@ -619,7 +619,7 @@ def _without_covariate(metric: PlannedMetric) -> PlannedMetric:
 def _effects(
     queries: UnitQueries, metric: PlannedMetric, where: str, rule: LookRule, rng: Generator
 ) -> Iterator[tuple[str, tuple[int, int], ArmEffect, EffectInterval]]:
-    """Each variant with an effect on a metric among some units: both arms' units, the effect and its interval."""
+    """For each variant, the number of units in both arms, the effect on a metric and its interval, if there is an effect."""
     plan = queries.plan
     numbers = queries.numbers(metric, where)
     for variant in list(plan.variants)[1:]:
@@ -637,7 +637,7 @@ def _history(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -> tupl
     else:
         number = max(1, math.ceil((moment.until - moment.start).total_seconds() / 86_400))
         step = math.ceil(number / MOST_DAYS)
-        cuts = [min(moment.start + days(n), moment.until) for n in range(step, number + step, step)]
+        cuts = [min(moment.start + timedelta(days=n), moment.until) for n in range(step, number + step, step)]
     entered = [sum(counts) for counts in queries.entered_by(cuts)]
     points: list[EffectPoint] = []
     had = [(cut, n) for cut, n in zip(cuts, entered, strict=True) if n]
@@ -652,7 +652,7 @@ def _history(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -> tupl
 
 
 def _effect_by_day(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -> tuple[EffectPoint, ...]:
-    """The effect on each day since the first exposure, over the units that have had that day; for exploration only."""
+    """The effect on each day since a unit's first exposure, over units that were exposed so long ago; for exploration only."""
     lasted = int((moment.until - moment.start).total_seconds() / 86_400)
     points: list[EffectPoint] = []
     for n in range(min(lasted, MOST_SINCE)):
@@ -663,7 +663,7 @@ def _effect_by_day(queries: UnitQueries, moment: AnalysisTime, rng: Generator) -
         ]
         if metrics:
             queries.tabulate(metrics)
-            had = f"first <= TIMESTAMP '{naive(moment.until - days(n + 1))}'"
+            had = f"first <= TIMESTAMP '{naive(moment.until - timedelta(days=n + 1))}'"
             points += _points(queries, metrics, f"day {n + 1}", n + 1.0, FIXED, rng, had)
     return tuple(points)
 
@@ -677,7 +677,7 @@ def _points(
     rng: Generator,
     where: str = "true",
 ) -> Iterator[EffectPoint]:
-    """The effect of each variant on each metric at a time, among some units, if its interval exists."""
+    """The effect of each variant on each metric at one point in time; effects without an interval are left out."""
     for each in metrics:
         for variant, units, _, interval in _effects(queries, each, where, rule, rng):
             if interval.exists:

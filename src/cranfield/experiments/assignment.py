@@ -1,4 +1,4 @@
-"""Assign randomisation units to experiments and variants by hashing alone, so that any program can compute it.
+"""Assign randomisation units to experiments and variants by hashing alone, so that any program can do the same.
 
 The point of a unit under a salt is the first 13 hexadecimal digits of SHA-256 of `salt/unit` in UTF-8, over 16^13: a number
 from 0 up to 1 that a double holds exactly. The layer's salt decides whether the unit is in an experiment's slice of traffic,
@@ -70,7 +70,7 @@ def variant_at(shares: Mapping[str, float], where: float) -> str:
 
 
 def assign_one(plan: Plan, unit: str) -> Assignment | None:
-    """The variant of a unit in one experiment, regardless of other experiments; None if it is not in."""
+    """The variant of a unit in one experiment, regardless of other experiments; None if the unit is not in its traffic."""
     if not unit:
         raise DataError("expected a unit, found an empty text")
     if unit in plan.overrides:

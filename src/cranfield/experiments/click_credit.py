@@ -1,7 +1,7 @@
 """Credit: which system the clicks on an interleaved list prefer.
 
-Clicks are ranks from 1, as in events; a mapping also has a value for each: seconds, money. A click of value 0 does not
-count. Credit is per search; statistics over many searches are elsewhere (`list_preferences`).
+Clicks are ranks from 1, as in events; a mapping also gives each click a value: seconds, money. A click of value 0 does
+not count. Credit is per search; statistics over many searches are elsewhere (`list_preferences`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def credit(
 
 
 def preference_from(contents: TokenContents, worth: Mapping[int, float]) -> Preference:
-    """The preference from the worth of each clicked rank, from 0."""
+    """The preference that results from the worth of the clicks by rank; ranks count from 0."""
     method, systems, evidence, _ = contents
     return Preference(dict(zip(systems, method.credit(evidence, len(systems), worth), strict=True)))
 
@@ -76,7 +76,7 @@ def preference_from(contents: TokenContents, worth: Mapping[int, float]) -> Pref
 def worth_of(
     clicks: Iterable[int] | Mapping[int, float | None], by: str, length: int, enough: float = SATISFIED
 ) -> dict[int, float]:
-    """The worth of each clicked rank, from 0, without those worth nothing; `length` is that of the list."""
+    """The worth of the clicks by rank, counted from 0, without clicks worth nothing; `length` is the length of the list."""
     if by == "dwell" and not isinstance(clicks, Mapping):
         raise DataError("credit by dwell needs the seconds of each click: {rank: seconds}")
     values = clicks if isinstance(clicks, Mapping) else dict.fromkeys(clicks)

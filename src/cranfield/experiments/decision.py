@@ -71,12 +71,12 @@ class MetricFinding:
 
     @property
     def role(self) -> str:
-        """What the metric does in the plan."""
+        """The role of the metric in the plan: primary or guardrail."""
         return "guardrail" if self.guards else "primary"
 
     @property
     def deciding(self) -> EffectInterval:
-        """The interval that decides: of the ratio or of the difference."""
+        """The interval that decides: that of the ratio if the plan asks for a relative effect, else that of the difference."""
         return self.ratio if self.relative else self.difference
 
 
@@ -179,8 +179,8 @@ def rule_at(plan: Plan, shares: Several[float], last: bool, had: int | None = No
     """The decision rule after looks with these information fractions; `last` says that this is the horizon.
 
     The plan allots an error rate to each look, by its share of the horizon's days or units; the look spends that much,
-    however many units there are. `had` is the number of planned looks so far, if some of the first had no units and are
-    not among `shares`.
+    however many units there are. `had` is the number of planned looks so far; the first of them are not among
+    `shares` if they had no units.
     """
     if plan.method == "looks":
         number = len(shares) if had is None else had
@@ -214,7 +214,7 @@ def undecided_reason(findings: Several[MetricFinding], plan: Plan, rule: LookRul
 
 
 def cannot_decide(rule: LookRule, tail: float) -> str:
-    """The sentence that a look may spend too little of the error rate to decide; empty if it can decide."""
+    """Why a look cannot decide: it may spend too little of the error rate. Empty if it can decide."""
     if not isinstance(rule, GroupSequentialRule) or math.isfinite(rule.critical(tail)):
         return ""
     return f"this look cannot decide: it may spend only {2 * rule.spends(tail):.0e} of the error rate of {2 * tail:.2g}"

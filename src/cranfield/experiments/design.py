@@ -39,7 +39,7 @@ BAR_WIDTH = 20
 
 @dataclass(frozen=True)
 class Spread:
-    """What is known about a metric beforehand: its kind, its level, and its variation between units."""
+    """A metric as it is before the experiment: its kind, its level, and its standard deviation between units."""
 
     kind: str
     level: float
@@ -58,9 +58,9 @@ class Spread:
 
 
 def mean(level: float, sd: float, kind: str = "mean", sd_after: float | None = None) -> Spread:
-    """A mean, or a ratio of sums, with this standard deviation between units.
+    """The spread of a mean, or of a ratio of sums, with this standard deviation between units.
 
-    An effect that multiplies what units do multiplies their spread: `sd_after` is that of the second arm.
+    `sd_after` is the standard deviation in the second arm; an effect that multiplies values also multiplies it.
     """
     refuse_extremes(sd=sd, **{"sd after": sd_after})
     if not math.isfinite(level):
@@ -69,13 +69,13 @@ def mean(level: float, sd: float, kind: str = "mean", sd_after: float | None = N
 
 
 def proportion(level: float) -> Spread:
-    """A proportion of units."""
+    """The spread of a proportion of units."""
     refuse_shares(level=level)
     return Spread("proportion", float(level), math.sqrt(level * (1 - level)))
 
 
 def preference(wins: float, losses: float) -> Spread:
-    """Interleaving: the shares of units that prefer the system (wins) or the control (losses); the rest ties.
+    """The spread of a preference, from the shares of units that prefer the system (wins) or the control (losses).
 
     >>> preference(0.22, 0.18).level.__round__(4)
     0.04
@@ -289,7 +289,7 @@ class _Problem(NamedTuple):
         return np.array(_detection_chances(method, abs(self.effect) / error, self.tail, self.alpha))
 
     def of_guardrails(self, method: LookSchedule, n: float) -> tuple[float, ...]:
-        """The probability of each guardrail to be shown within its margin by the end."""
+        """For each guardrail, the probability that it is shown to be within its margin by the end."""
         drifts = [rail.margin / rail.spread.error(n, self.shares, 0.0) for rail in self.guardrails]
         return tuple(sum(_detection_chances(method, drift, self.alpha, self.alpha)) for drift in drifts)
 
@@ -350,7 +350,7 @@ def _by_method(
     curve = tuple(problem.power(method, size) for size in grid)
     reason = "" if needed is not None else f"more than {MOST:,} units would not suffice"
     if n is not None and math.isnan(least):
-        why = "its guardrails are held too seldom" if problem.guardrails else "none is large enough"
+        why = "the guardrails alone do not reach it" if problem.guardrails else "none is large enough"
         reason = reason or f"{n:,} units find no effect of any size with this power: {why}"
     bounds = method.bounds(problem.tail, problem.alpha)
     undecided_looks = tuple((np.flatnonzero(~np.isfinite(bounds)) + 1).tolist())
@@ -397,7 +397,7 @@ def _effect(primary: Spread, effect: float | None, relative: float | None) -> fl
 
 
 def _names(methods: str | Iterable[str]) -> list[str]:
-    """The names of methods: a list, or one text separated by blanks, with parameters in brackets."""
+    """The names of methods, from a list or from a text with blanks between them; parameters are in brackets."""
     names = re.findall(r"[^\s,(]+(?:\([^)]*\))?", methods) if isinstance(methods, str) else list(methods)
     if not names:
         raise ConventionError(f"methods: expected some of {', '.join(METHODS)}, found none")

@@ -6,6 +6,7 @@ Each check gives one sentence. A broken check means that no number of the experi
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from cranfield.experiments.assignment import PLAN
 from cranfield.experiments.event import AHEAD, instant
 from cranfield.experiments.metrics.metric import MEAN_OF_RATIOS
 from cranfield.experiments.metrics.plan_metrics import literal
-from cranfield.experiments.unit_queries import PlannedMetric, UnitQueries, VariantStatistics, days, midnight, naive
+from cranfield.experiments.unit_queries import PlannedMetric, UnitQueries, VariantStatistics, midnight, naive
 from cranfield.stats.sample_ratio import anytime_p, chi_square_p, exact_p
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class HealthCheck(NamedTuple):
 
 
 def broken_at_end(name: str, words: str, ended: bool) -> HealthCheck:
-    """A check that is broken at the end of the experiment; before it is too early to tell, as more units may come."""
+    """A check that is `broken` at the end of the experiment, and `early` before the end, as more units may come."""
     return HealthCheck(name, BROKEN, words) if ended else HealthCheck(name, EARLY, f"too early: {words}")
 
 
@@ -50,7 +51,7 @@ def broken_at_end(name: str, words: str, ended: bool) -> HealthCheck:
 
 
 class UnitFault(NamedTuple):
-    """A fault that single units may have, and a query for the number of each such unit with an example."""
+    """A fault that units may have, and a query for the units that have it, by `number`, each with an example."""
 
     name: str
     words: str  # what such units did
@@ -169,7 +170,7 @@ def _events_where(queries: UnitQueries, condition: str) -> str:
 
 
 def _repeats(queries: UnitQueries) -> UnitFault:
-    """The fault of ids used for two events. Within a day the log keeps one event per id, so the two are of two days."""
+    """The fault that two events have the same id. They are of different days, as the log keeps one event per id and day."""
     total, distinct = queries.one("SELECT count(*), count(DISTINCT id) FROM cranfield_seen")
     if total != distinct:  # by the hashes of the ids, which can collide
         (distinct,) = queries.one("SELECT count(DISTINCT event_id) FROM cranfield_theirs")
@@ -198,7 +199,7 @@ def clicks(queries: UnitQueries) -> HealthCheck:
 
 
 def leverage(metric: PlannedMetric, numbers: VariantStatistics, ended: bool) -> list[HealthCheck]:
-    """Whether one unit decides a ratio: broken at the end; before, a reason to continue, as more units may come.
+    """Check that no single unit decides a ratio: `broken` at the end, and `early` before the end, as more units may come.
 
     The interval of a ratio of sums is valid if many units make up the denominator. A unit with a tenth of the
     denominator pulls the ratio towards its own ratio, and the variance is then too small, because it counts this unit
@@ -229,7 +230,7 @@ def coverage(metric: PlannedMetric, numbers: VariantStatistics) -> list[HealthCh
 
 
 def impressions(queries: UnitQueries, ended: bool) -> HealthCheck:
-    """Units exposed without a later impression; broken if the share differs between arms, or if no unit has one."""
+    """Check for units without an impression after their exposure: broken if their share differs between arms or is 100 %."""
     names = list(queries.plan.variants)
     rows = queries.rows(
         "SELECT variant, count(*), count(s.number) FROM cranfield_entered n LEFT JOIN (SELECT DISTINCT number "
@@ -237,17 +238,16 @@ def impressions(queries: UnitQueries, ended: bool) -> HealthCheck:
     )
     counts = {variant: own for variant, *own in rows}
     units, with_page = np.array([counts.get(name, (0, 0)) for name in names], np.float64).T
-    without = int((units - with_page).sum())
-    if not without:
+    lost = units - with_page
+    if not lost.any():
         return HealthCheck("impressions", OK, "every exposed unit saw a result page")
     if not with_page.sum():
         words = "no exposed unit has an impression"
         if any(each.definition.numerator.of_searches for each in queries.metrics):
             return broken_at_end("impressions", words, ended)
         return HealthCheck("impressions", NOTE, words)
-    lost = units - with_page
     by_arm = ", ".join(f"{name} {lost[i]:,.0f} of {units[i]:,.0f}" for i, name in enumerate(names))
-    words = f"{without:,} units were exposed without a later impression ({by_arm})"
+    words = f"{lost.sum():,.0f} units were exposed without a later impression ({by_arm})"
     present = units > 0
     if present.sum() > 1 and _uneven(lost[present], units[present]):
         return HealthCheck("impressions", BROKEN, f"{words}: more in one arm than chance allows")
@@ -295,7 +295,7 @@ def _at_any_time(queries: UnitQueries, counts: dict[str, int], shares: Sequence[
     if start is None:
         raise DataError("no exposure is in the log")
     ends: list[datetime] = []
-    while (end := midnight(start) + days(len(ends) + 1)) < queries.until and len(ends) < MOST_DAYS:
+    while (end := midnight(start) + timedelta(days=len(ends) + 1)) < queries.until and len(ends) < MOST_DAYS:
         ends.append(end)
     looks = [look for look in queries.entered_by(ends, table) if sum(look)]
     return anytime_p([*looks, list(counts.values())], shares)

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 
 MOST_UNUSABLE = 0.01  # share of lists, and of clicks
 MOST_RUN_OUT = 0.1  # share of clicks above which an A/B test sees more than interleaving
-EVENTS = {"dwell": "dwell", "conversion": "conversion"}  # the kind of event that earns credit, if not a click
-NAMES = {"dwell": "dwell times", "conversion": "conversions"}
+NAMES = {"dwell": "dwell times", "conversion": "conversions"}  # the kinds of events that earn credit, beside clicks
 REMEDIES = {
     "unreadable": "analyze with the keys that sealed them (CRANFIELD_ONLINE_KEYS), older ones too",
     "foreign": "seal with the plan and systems of this experiment, and filter out pages of others",
@@ -66,7 +65,7 @@ class TokenCounts(NamedTuple):
 
     @property
     def left_out(self) -> int:
-        """Lists that are not used."""
+        """The number of lists that are not used."""
         return self.unreadable + self.foreign + self.expired + self.repeated
 
 
@@ -81,7 +80,7 @@ class ClickCounts(NamedTuple):
 
     @property
     def left_out(self) -> int:
-        """Clicks that are not on the list while its token is valid."""
+        """The number of clicks that are outside their list or after the expiry of its token."""
         return self.outside + self.empty + self.late
 
 
@@ -185,14 +184,14 @@ def _open(token: str, keys: Keys, search: str) -> tuple[TokenContents, int | Non
 
 
 def _foreign_name(contents: TokenContents, plan: Plan, systems: Sequence[str]) -> str:
-    """The plan or system that a token names and that is not of this experiment; empty if there is none."""
+    """The first plan or system named by a token that this experiment does not have; empty if it has all."""
     if contents.plan and contents.plan != plan.name:
         return f"plan {contents.plan!r}"
     return next((f"system {name!r}" for name in contents.systems if name not in systems), "")
 
 
 def _systems_from_lists(plan: Plan, pages: Iterable[_Page]) -> tuple[tuple[str, ...], list[HealthCheck]]:
-    """The systems if the plan names none: as most lists name them; broken if the lists disagree on the order."""
+    """The systems as most lists name them, for a plan that names none; broken if the lists disagree on their order."""
     orders = Counter(page.contents.systems for page in pages if page.contents.plan in ("", plan.name))
     if not orders:
         return (), []
@@ -219,7 +218,7 @@ def _clicks(queries: UnitQueries, by: str) -> Mapping[tuple[str, str], list[_Cli
     for unit, search, *rest in queries.rows(
         "SELECT n.unit, search, document, position, value, time FROM cranfield_seen "
         "JOIN cranfield_entered n USING (number) WHERE kind = ? AND search IS NOT NULL AND since >= 0 ORDER BY time",
-        EVENTS.get(by, "click"),
+        by if by in NAMES else "click",
     ):
         clicks[unit, search].append(_Click(*rest))
     return clicks
@@ -335,7 +334,7 @@ class SystemPreference(NamedTuple):
 
     @property
     def same(self) -> bool:
-        """Whether the preference is equivalent to none, that is, within the margin."""
+        """Whether the preference is equivalent to 0, that is, within the margin."""
         return self.delta.exists and EffectInterval(self.delta.value, *self.inner).inside(self.margin)
 
     def verdict(self, ended: bool) -> str:
@@ -387,7 +386,7 @@ class ListPreferences:
         return f"{sentence}: an A/B test can see what interleaving cannot"
 
     def reason(self, verdict: str, ended: bool) -> str:
-        """The evidence on each system, first those whose verdict is the overall one; undecided systems come last."""
+        """The evidence on each system: those with the overall verdict come first, undecided systems last."""
         verdicts = {each.system: each.verdict(ended) for each in self.pairs}
         settled = [each for each in self.pairs if verdicts[each.system] != "continue"]
         sentences = []
@@ -451,7 +450,7 @@ def _outcomes(reading: ListReading) -> dict[str, dict[str, list[float]]]:
 def _pair(
     system: str, control: str, units: list[list[float]], plan: Plan, alpha: float, rule: LookRule, rng: Generator
 ) -> SystemPreference | str:
-    """A system against the control, from the signs of each unit's searches; if they have no spread, a sentence."""
+    """The preference for a system over the control, from the signs of each unit's searches; a sentence if all units agree."""
     signs = np.sign([sum(each) for each in units])
     wins, losses = int((signs > 0).sum()), int((signs < 0).sum())
     if len(signs) < 2 or np.ptp(signs) == 0:

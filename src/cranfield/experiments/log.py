@@ -7,7 +7,7 @@
     LOG/units.json                  whether units are pseudonyms, and the fingerprint of their key (`experiments.privacy`)
 
 Appending is idempotent: an event sent twice counts once. Compaction writes the files of each day under another name, moves
-them into place and only then removes the segments. Duplicates are sought within the day. A kill at any point leaves at worst
+them into place and only then removes the segments. Duplicates are looked for within the day. A kill at any point leaves at worst
 events in both places; every reader, and the next compaction, counts them once.
 """
 
@@ -139,11 +139,9 @@ class EventLog:
 
     # appending
 
-    def append(self, events: Iterable[UserEvent]) -> int:
+    def append(self, events: Iterable[UserEvent]) -> None:
         """Append events; they are on disk when it returns. On UnavailableError none is stored."""
-        lines = [f"{event.line()}\n".encode() for event in events]
-        self.append_lines(lines)
-        return len(lines)
+        self.append_lines([f"{event.line()}\n".encode() for event in events])
 
     def append_lines(self, lines: Sequence[bytes]) -> None:
         """Append events as JSON lines, each with its end, with one sync. Makes the folder if it is missing."""
@@ -182,7 +180,7 @@ class EventLog:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the lock for changing Parquet files, after cleaning up what killed processes left.
+        """Hold the lock for changing Parquet files, after removing the temporary files of killed processes.
 
         A log of an earlier version gets its manifest here.
         """
@@ -260,7 +258,7 @@ class EventLog:
             write_manifest(self.folder, manifest.after(changes))
 
     def _stage(self, path: str, table: Any, hidden: str) -> FileContent:
-        """Write a table as Parquet to a hidden path beside its final one; count and hash of its content."""
+        """Write a table as Parquet to a hidden path next to its final one; returns its counts and its hash."""
         folder = os.path.dirname(path)
         if not os.path.isdir(folder):
             os.makedirs(folder, exist_ok=True)
@@ -326,7 +324,7 @@ class EventLog:
             return [json.loads(line) for line in file]
 
     def waiting(self) -> list[bytes]:
-        """The lines of all segments, also of open ones."""
+        """The lines of all segments, including open ones."""
         lines: list[bytes] = []
         for path in self._in_time(segments_in(self.segments)):
             with suppress(FileNotFoundError):  # compacted meanwhile: its events are in the days, which are read next
@@ -343,7 +341,7 @@ class EventLog:
         return earlier if earlier._in_time(files) != files else None
 
     def _in_time(self, files: Iterable[str]) -> list[str]:
-        """The segments, or the Parquet files made from them, that were begun until `by`; their names tell when."""
+        """The segments, or the Parquet files made from them, that were begun no later than `by`; their names hold the time."""
         return [file for file in files if self.by is None or (start_of_segment(file) or self.by) <= self.by]
 
     def relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
@@ -494,7 +492,7 @@ def _files_in(folder: str) -> list[str]:
 
 
 def _in_groups(paths: Sequence[str]) -> Iterator[list[str]]:
-    """Segments to compact together: up to a number of bytes, begun within an hour, as the file's name holds one time."""
+    """Groups of segments to compact together: of limited size, and begun within an hour, as a file name holds one time."""
     group: list[str] = []
     size = 0
     for path in paths:

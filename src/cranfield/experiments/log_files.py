@@ -209,7 +209,7 @@ class Manifest:
     changing: Mapping[str, FileContent | None] = field(default_factory=dict)
 
     def allowed(self, path: str) -> list[FileContent | None]:
-        """The valid contents of a file; None among them: it may be missing."""
+        """The valid contents of a file; None in the list means that the file may be missing."""
         return [self.files.get(path), *([self.changing[path]] if path in self.changing else [])]
 
     def after(self, changes: Mapping[str, FileContent | None]) -> Manifest:

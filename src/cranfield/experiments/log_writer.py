@@ -1,8 +1,8 @@
 """How a service writes its event log: group commit of events, and compaction of segments into Parquet.
 
 Group commit: one thread writes, and one sync serves all waiting requests. A caller gets a future that is done when its
-lines are on disk; during a sync the next group gathers. If too much waits, or the oldest has waited too long, more is
-refused instead of queued.
+lines are on disk; during a sync the next group gathers. If too many lines wait, or the oldest have waited too
+long, new lines are refused.
 
 Compaction runs in another process with low priority: `python -m cranfield.experiments.log_writer LOG` compacts once. It
 finishes even if the service is killed; two such processes wait for each other.
@@ -38,7 +38,7 @@ REMEMBERED = 200_000  # recent events whose ids are remembered
 
 
 class IntakeStatus(NamedTuple):
-    """The state of group commit: what waits, the time of the last sync (seconds since 1970), and the current problem."""
+    """The state of group commit: waiting events, the time of the last sync (seconds since 1970), and the current problem."""
 
     waiting: int  # events
     waiting_bytes: int
@@ -69,12 +69,11 @@ class GroupCommit:
         longest: float = LONGEST_WAIT,
         say: Callable[[str], object] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
     ) -> None:
         self.log, self.most, self.longest = log, most, longest
         # runs a call in the thread that shall finish the futures
         self.run_callbacks: Callable[[Callable[[], object]], object] = lambda call: call()
-        self._say, self._clock, self._now = say, clock, now
+        self._say, self._clock = say, clock
         self._changed = threading.Condition()
         self._queue: list[_PendingLines] = []
         self._held: list[_PendingLines] = []  # being written
@@ -159,7 +158,7 @@ class GroupCommit:
             return
         before = self._problem
         if failure is None:
-            self._events_written, self._last, self._problem = self._events_written + events, self._now(), None
+            self._events_written, self._last, self._problem = self._events_written + events, time.time(), None
         else:
             cause = failure.__cause__
             self._problem = reason(cause) if isinstance(cause, OSError) else str(failure)
@@ -176,7 +175,7 @@ def _settle(group: Sequence[_PendingLines], failure: Exception | None) -> None:
 
 
 def finish_future(done: Future[None] | asyncio.Future[None], failure: BaseException | None) -> None:
-    """Finish a future: with an error if there is one."""
+    """Finish a future, with the error if there is one."""
     if failure is None:
         done.set_result(None)
     else:
@@ -216,32 +215,25 @@ class LastCompaction(NamedTuple):
 class Compactor:
     """Compacts a log at intervals; at once if segments are full, or if an earlier process left some."""
 
-    def __init__(
-        self,
-        intake: GroupCommit,
-        every: float,
-        say: Callable[[str], object] = lambda _: None,
-        now: Callable[[], float] = time.time,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, intake: GroupCommit, every: float, say: Callable[[str], object]) -> None:
         self.intake, self.every = intake, every
         self.last: LastCompaction | None = None
         self.restarts = 0  # after an error of this process, such as too many open files
-        self._say, self._now, self._clock = say, now, clock
+        self._say = say
         self._stopping = threading.Event()
         self._child: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._run, name="packer", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; a running compaction is ended, and the next one does the rest."""
+        """Stop compacting, and terminate a running compaction; the next one does the rest."""
         self._stopping.set()
         if self._child is not None:
             self._child.terminate()
         self._thread.join()
 
     def _run(self) -> None:
-        """Compact until closed, and begin again after any error, as nothing else would."""
+        """Compact until closed; after any error, report it and go on."""
         while not self._stopping.is_set():
             try:
                 self._watch()
@@ -252,11 +244,11 @@ class Compactor:
 
     def _watch(self) -> None:
         self._pack()
-        due = self._clock() + self.every
+        due = time.monotonic() + self.every
         while not self._stopping.wait(min(self.every, LOOK)):
-            is_due = self._clock() >= due
+            is_due = time.monotonic() >= due
             if is_due:
-                due = self._clock() + self.every
+                due = time.monotonic() + self.every
                 with suppress(Exception, CancelledError):  # callers that append events get this error
                     self.intake.seal().result()
             if is_due or self.last is None or self.last.problem is None:
@@ -279,7 +271,7 @@ class Compactor:
         """Record the result of a compaction, and report a new problem once."""
         if problem and (self.last is None or self.last.problem != problem):
             self._say(f"segments cannot be compacted, will try again: {problem}")
-        self.last = LastCompaction(self._now(), problem)
+        self.last = LastCompaction(time.time(), problem)
 
 
 def sealed_segments(log: EventLog) -> list[str]:

@@ -245,7 +245,7 @@ def bridge(
 def _classes(
     topics: Sequence[str], signal: Signal, classes: Mapping[str, str] | None
 ) -> Iterable[tuple[str, list[str]]]:
-    """The classes of topics that a signal covers, then all topics; a single number per pair has no classes."""
+    """The topics of each class that a signal covers, then all its topics; a signal without topics has no classes."""
     spoken = set(signal.topics)
     shared = [topic for topic in topics if topic in spoken] if signal.topics else list(topics)
     if not shared:

@@ -40,13 +40,13 @@ MOST_LOOKS = 100
 
 
 class Condition(NamedTuple):
-    """An annotation that checks a value: the condition, and what a message says was expected."""
+    """An annotation that checks a value: the condition, and the words for it in an error message."""
 
     holds: Callable[[Any], bool]
     expected: str
 
     def words(self, kind: str) -> str:
-        """What a message says was expected."""
+        """The words for the condition in an error message."""
         return self.expected
 
 
@@ -56,7 +56,7 @@ def _is_window(value: int | str) -> bool:
 
 
 def _is_slice(value: float | tuple[float, float]) -> bool:
-    """Whether the value is a share of a layer, or where a slice begins and then ends."""
+    """Whether the value is a share of a layer, or a slice of it that begins before it ends."""
     return value[0] < value[1] if isinstance(value, tuple) else 0 < value <= 1
 
 
@@ -134,7 +134,7 @@ class Plan:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what must not change during the experiment, 64 hexadecimal digits."""
+        """SHA-256 of the parts that must not change during the experiment, 64 hexadecimal digits."""
         content = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in NOT_HASHED}
         content["variants"] = list(self.variants.items())  # their order says which is the control
         return hashlib.sha256(json.dumps(content, sort_keys=True, default=_plain).encode()).hexdigest()
@@ -265,7 +265,7 @@ def read_plans(paths: Sequence[str]) -> tuple[Plan, ...]:
 
 
 def refuse_together(plans: Sequence[Plan]) -> None:
-    """Raise DataError if plans are incompatible: a name or salt twice, overlapping slices of a layer."""
+    """Raise DataError if plans are incompatible: the same name or salt, or overlapping slices of a layer."""
     for i, plan in enumerate(plans):
         for other in plans[:i]:
             both = f"{plan.path or plan.name}: "
@@ -377,7 +377,7 @@ def _choices(file: File, kind: str) -> tuple[MetricChoice, ...]:
 def _refuse_typo(
     file: File, problem: str, rest: Collection[str], names: Sequence[str], own: str, *where: str | int
 ) -> NoReturn:
-    """Refuse a member and its parameters (`rest`); if one of them resembles a key of the table, the message says so."""
+    """Refuse a metric or a method; the message suggests the key of the table that a parameter (`rest`) resembles."""
     typo = next((f"; did you mean {near!r}?" for key in rest if (near := nearest(key, names))), "")
     file.refuse(f"{problem}{typo}", *where, *(rest if typo else [own]))
 

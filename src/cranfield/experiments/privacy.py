@@ -1,6 +1,6 @@
 """Privacy of an event log: pseudonyms for incoming units, erasure of units, retention.
 
-Erasure rewrites every file with events of the unit, Parquet or segment, each atomically: repeat an interrupted run. If
+Erasure rewrites every file with events of the unit, Parquet or segment, each atomically; after an interruption, run it again. If
 another process writes to a segment, erasure stops with an error before anything is changed.
 """
 
@@ -66,7 +66,7 @@ class Pseudonyms:
 
     @classmethod
     def from_file(cls, path: str) -> Pseudonyms:
-        """Pseudonyms by the key in a file, without white space around it; only the owner may be able to read the file."""
+        """Pseudonyms by the key in a file, without white space around it; the file must be readable by its owner alone."""
         return cls(read_secret(path).strip(), path)
 
     def of(self, unit: str) -> str:
@@ -86,7 +86,7 @@ class Pseudonyms:
 
 
 def agree_on_units(log: EventLog, pseudonyms: Pseudonyms | None) -> None:
-    """Before events are added: refuse a key other than the log's. The first writer decides which key, or none.
+    """Refuse a key other than the log's before events are added. The first writer decides which key, or that there is none.
 
     A log of an earlier version has no recorded key; it records the first key that is used.
     """
@@ -246,7 +246,7 @@ def _rewrite(log: EventLog, what: str, stays: Callable[[Any], Any], line_stays: 
 
 
 def _without(path: str, stays: Callable[[Any], Any]) -> tuple[int, Any]:
-    """The number of events to erase from a Parquet file, and a table of the rest; None if nothing changes or stays."""
+    """The number of events to erase from a Parquet file, and a table of the rest; None if no event is erased, or if all are."""
     with arrow_in_words(path), imported("pyarrow.parquet").ParquetFile(path) as file:
         looked_at = stays(file.read(columns=["unit", "time"]))
         left = int(imported("pyarrow.compute").sum(looked_at).as_py() or 0)

@@ -49,7 +49,7 @@ def serve(
     insecure: bool = False,
     limits: ClientLimits | None = None,
 ) -> None:
-    """Serve until it is stopped."""
+    """Run the service until it is stopped."""
     for module in ("starlette", "anyio", "uvicorn"):
         needed(module, "the service needs", "web,online")
     from cranfield.experiments.service import application

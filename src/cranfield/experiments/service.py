@@ -103,7 +103,7 @@ class Service:
     refused_ahead: int = 0
 
     async def store(self, events: Sequence[tuple[UserEvent, bytes]]) -> None:
-        """Wait until events are on disk."""
+        """Store events, and wait until they are on disk."""
         done = asyncio.get_running_loop().create_future()
         self.intake.add([line for _, line in events]).add_done_callback(partial(_pass_on, done))
         await done
@@ -218,7 +218,7 @@ class _Endpoint:
         return Response(as_json(await self.work(call)), self.status, media_type=KIND)
 
     async def _parse(self, request: Request) -> ServiceRequest:
-        """Parse the body of a request. The body may hold the token, as a page that is being left cannot send headers."""
+        """Parse the body of a request. The body may hold the token, as a page that closes cannot send headers."""
         token = bearer(request)
         if token is not None:
             self._who(token)

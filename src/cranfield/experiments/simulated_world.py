@@ -147,7 +147,7 @@ class World:
     def preferences(
         self, users: User, pair: tuple[int, int], topics: Places, rng: np.random.Generator, method: InterleavingMethod
     ) -> Floats:
-        """The preference of each search on its own interleaved list: 1 for the first of two systems, -1, or 0."""
+        """The preference of each search on its own interleaved list: 1 for the first system, -1 for the second, 0 for neither."""
         coin = Random(int(rng.integers(2**63)))
         lists = [[self.rankings[system][topic] for system in pair] for topic in range(len(self.topics))]
         mixed = [method.draw(lists[topic], self.k, coin) for topic in topics.tolist()]

@@ -1,4 +1,4 @@
-"""Simulate experiments: users click on the lists of runs, into an event log or in memory.
+"""Simulate experiments: users click on the lists of runs, and their events go to an event log or stay in memory.
 
 `simulate` writes the log that a real service would have written. The plan assigns units as it assigns real ones. A unit
 sees the lists of its variant, or interleaved lists, and clicks by its user model. It reads what it clicks, longer if the
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.interleaving import InterleavingMethod
     from cranfield.experiments.log import EventLog
-    from cranfield.experiments.simulated_world import Places, World
+    from cranfield.experiments.simulated_world import Places
     from cranfield.experiments.user_models import User
 
 
@@ -408,7 +408,7 @@ def false_alarms(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Trials:
-    """False alarms in A/A tests: both arms see the world's first system. Tests by unit, and naive tests by search."""
+    """How often A/A tests, by unit or naively by search, detect a difference; both arms see the world's first system."""
     return _trials(world, (0, 0), users, audience, None, replicates, alpha, seed)
 
 

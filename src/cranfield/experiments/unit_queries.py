@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tempfile
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from cranfield.base.errors import DataError
@@ -59,7 +59,7 @@ class PlannedMetric:
 
     @property
     def needs_values(self) -> bool:
-        """Whether it needs counts of the units' values, instead of moments."""
+        """Whether the metric needs counts of the units' values, instead of moments."""
         return self.definition.kind == "quantile" or self.choice.estimate in UNIT_ESTIMATES
 
     @property
@@ -68,7 +68,7 @@ class PlannedMetric:
         return self.choice.estimate == "cuped"
 
     def column(self, what: str) -> str:
-        """The name of a column: x and y, before the exposure xp and yp; `there`: whether the unit has such a past."""
+        """The name of a column: x, y (the sums), xp, yp (before the exposure), there (whether a unit has a past before it)."""
         return f"m{self.place}_{what}"
 
     @property
@@ -210,7 +210,7 @@ class UnitQueries:
         return rows[0][0].replace(tzinfo=UTC) if rows else None
 
     def entered_by(self, times: Sequence[datetime], table: str = "all") -> list[list[int]]:
-        """The number of units per variant that had entered by each time; `all` ignores filters."""
+        """The number of units per variant that had entered by each time; the table `all` ignores filters."""
         query = f"SELECT variant, count(*) FROM cranfield_{table} WHERE first < ? GROUP BY variant"
         return [[*self._by_variant(query, naive(time)).values()] for time in times]
 
@@ -229,7 +229,7 @@ class UnitQueries:
     def enter(self, start: datetime, until: datetime) -> None:
         """Select the units first exposed between two times, and read their events until the second time.
 
-        Of each event, only the fields that the plan needs are read.
+        Only the event fields that the plan needs are read.
         """
         self.let_in(start, until)
         fields = "".join(f", e.{name}" for name in self._fields())
@@ -289,7 +289,7 @@ class UnitQueries:
         return count
 
     def counts(self, table: str = "entered") -> dict[str, int]:
-        """The number of units per variant; `all`: before filters."""
+        """The number of units per variant; the table `all` ignores filters."""
         return self._by_variant(f"SELECT variant, count(*) FROM cranfield_{table} GROUP BY variant")
 
     # statistics per variant
@@ -429,13 +429,8 @@ def midnight(time: datetime) -> datetime:
     return time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def days(number: float) -> timedelta:
-    """A number of days as a timedelta."""
-    return timedelta(days=number)
-
-
 def _select_columns(columns: Mapping[str, str]) -> str:
-    """The SQL of named columns, each behind a comma."""
+    """The SQL of named columns, each after a comma."""
     return "".join(f", {sql} AS {name}" for name, sql in columns.items())
 
 

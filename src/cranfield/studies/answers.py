@@ -45,7 +45,7 @@ class StudyAnswers:
     missing: int
 
     def of(self, turn: Turn, name: str) -> float | None:
-        """The answer about a task."""
+        """The answer to a question about the task of a turn; None if it is missing."""
         return self.values.get(StudyQuestion(turn.participant, turn.task, turn.system, name))
 
 

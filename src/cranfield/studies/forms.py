@@ -1,4 +1,4 @@
-"""Forms as plain pages: one for each participant, which opens offline and asks everything in its order.
+"""Forms as plain pages: one for each participant, which opens offline and asks all questions in the participant's order.
 
 The page is complete without its script, to be printed or read out; the script adds one button, which saves the answers
 as a CSV file on the participant's own machine. Nothing is sent anywhere; a Content-Security-Policy enforces that.
@@ -83,7 +83,7 @@ def form(schedule: StudySchedule, participant: str) -> str:
         f'<header><h1>{title}</h1><p class="lead">Do the tasks in this order, each with the system named above it.</p></header>\n'
         f"<main>\n{''.join(parts)}"
         f'<p><button type="button" id="save" hidden>Save my answers</button> <span id="said" role="status"></span></p>\n'
-        f"<noscript><p>Print this page, or tell whoever leads the study, who writes answers into {TEMPLATE}.</p></noscript>\n"
+        f"<noscript><p>Print this page, or tell your answers to the person who leads the study.</p></noscript>\n"
         f"</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
     )
 

@@ -1,7 +1,8 @@
 """The plan of a study: systems, tasks and questionnaires in a TOML file, and who does what in which order.
 
-Everybody does every task once. Tasks come in as many groups as there are systems, one group with each system, one system
-after the other. Orders of systems are rows of a square, and so are those of groups; within a group tasks take turns.
+Every participant does every task once. There are as many groups of tasks as systems: a participant does one group with each
+system, one system after the other. The orders of systems, and of groups, are the rows of a square. The order of the tasks
+within a group rotates.
 
 In a Latin square each element comes at each position equally often. In a Williams square each element also comes directly
 before each other one equally often; an odd number of elements needs twice as many orders. A pair of orthogonal squares
@@ -114,7 +115,7 @@ Square = list[tuple[int, ...]]
 
 
 def latin(n: int) -> Square:
-    """The cyclic square.
+    """The cyclic Latin square.
 
     >>> latin(3)
     [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
@@ -255,7 +256,7 @@ def _refuse(file: File, study: Study) -> None:
             file.refuse(f"expected each {kind} once, found {twice[0]!r} twice", key)
     letters = study.letters
     if clash := [name for name in study.systems if name in letters.values() and letters[name] != name]:
-        problem = f"system {clash[0]!r} is called as participants call another; give it a longer name"
+        problem = f"system {clash[0]!r} has the letter of another system as its name; give it a longer name"
         file.refuse(problem, "systems")
     if study.order == "graeco-latin" and graeco_latin(len(study.systems)) is None:
         problem = f"no Graeco-Latin square of {len(study.systems)} systems is known here; take williams"
@@ -304,7 +305,7 @@ class StudySchedule(Rows[Turn]):
         return [turn for turn in self.rows if turn.participant == participant]
 
     def uneven(self) -> list[str]:
-        """Sentences about what is not balanced."""
+        """A sentence for each pairing (of system, task and position) that is not balanced."""
         tasks, systems = len(self.study.tasks), len(self.study.systems)
         pairs: dict[str, tuple[int, list[Any]]] = {  # how many pairs there should be, and those of all turns
             "a system in each part": (systems**2, [(turn.system, turn.part) for turn in self.rows]),

@@ -131,13 +131,13 @@ class StudyResults(Answer):
         if self.missing:
             notes.append(f"{counted(self.missing, 'question')} not answered")
         if self.uneven:
-            unbalanced = "the order is not balanced, so that learning may pass for a difference"
+            unbalanced = "the order is not balanced, so learning may look like a difference between systems"
             notes.append(f"{unbalanced} ({'; '.join(self.uneven)})")
         if not self.every_time:
             notes.append("times are those of tasks that succeeded")
         if len({each.outcome for each in self.pairs}) > 1:
             notes.append("p-values are corrected over the pairs of an outcome, not over outcomes")
-        return [*notes, "success takes every task for a trial of its own; a participant's tasks may be alike"]
+        return [*notes, "the interval of success treats all tasks as independent; those of one participant may not be"]
 
     def plain(self, how: Layout) -> dict[str, Any]:
         facts = {

@@ -58,7 +58,7 @@ def interleave(
 
 
 def method_of(typed: str, **parameters: Any) -> InterleavingMethod:
-    """The method with this name, with parameters by name."""
+    """The interleaving method with this name and these parameters."""
     return _method(typed, tuple([(key, str(value)) for key, value in parameters.items()]))
 
 

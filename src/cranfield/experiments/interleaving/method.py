@@ -40,7 +40,7 @@ class Coin(Protocol):
 
 
 class ListEvidence(NamedTuple):
-    """What credit needs to know of a list: the same number of `marks` for each rank, and `more` for the method."""
+    """The evidence of a list for credit: equally many numbers (`marks`) per rank, and numbers about the whole list (`more`)."""
 
     marks: tuple[tuple[int, ...], ...]
     more: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """Optimised interleaving: a linear program decides how often each list is shown.
 
-The program is solved once per pair of rankings and cached; a draw from its solution takes one random number. Of up to 2^k
-lists, at most k + 1 have a probability above 0.
+The program is solved once per pair of rankings and cached; a draw from its solution takes one random number. At most
+k + 1 of up to 2^k lists have a probability above 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOTHING = object()
 class Optimised(InterleavingMethod):
     """A linear program decides how often each list is shown: no rank favours a system, and clicks discriminate best.
 
-    A list is allowed if each of its prefixes consists of a prefix of either ranking. If no probabilities of the lists make
+    A list is allowed if each of its documents is the best remaining one of either ranking. If no probabilities of the lists make
     every rank fair, there is no solution and an error says so; with credits=binary that is the case for most pairs.
     """
 

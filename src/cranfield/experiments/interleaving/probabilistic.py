@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Probabilistic(InterleavingMethod):
     """At each rank, draws a system and from it a document not yet shown, with a probability proportional to 1 / rank^τ.
 
-    A click earns every system the probability that it was the one drawn, given the list: the mean over all ways to make
-    the list, at a cost linear in k. More lists are possible than with team draft, also bad ones.
+    A click gives each system the probability, given the list, that the document was drawn from this system. That is the
+    mean over all ways to draw the list, at a cost linear in k. More lists are possible than with team draft, and some are
+    bad.
     """
 
     name = "probabilistic"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.parameters import Flag
@@ -17,7 +18,8 @@ ORDERS = ((0, 1), (1, 0))  # of two
 class TeamDraft(InterleavingMethod):
     """In each round, every system in random order adds its best document that is not yet in the list to its team.
 
-    A click counts for the team. Clicks on a top that all rankings share do not count: they carry no information, only noise.
+    A click counts for the team of the document. If all rankings begin with the same documents, clicks on these do not
+    count: they carry no information, only noise.
     """
 
     name = "team-draft"
@@ -88,9 +90,4 @@ def shared_top(lists: Sequence[Sequence[Any]]) -> int:
     >>> shared_top(["abcd", "abdc"])
     2
     """
-    shared = 0
-    for first, *others in zip(*lists, strict=False):
-        if any(other != first for other in others):
-            break
-        shared += 1
-    return shared
+    return len([*takewhile(lambda documents: len({*documents}) == 1, zip(*lists, strict=False))])

@@ -2,10 +2,11 @@
 
 A client can neither read a token nor make one. The cipher is AES-SIV (RFC 5297) with an 8-byte nonce: short, and a repeated
 nonce does no harm, so a key may seal any number of tokens. A token is a version, the nonce and the ciphertext; the search
-that it was made for is associated data. Several keys may be in use: the first seals, all open.
+that it was made for is associated data. Several keys may be in use: the first seals tokens, all can open them.
 
 Contents: the name of the plan, if there is one; the method's letter and the parameters that differ from its defaults; the
-systems' names; then whole numbers. Those of the ranks take as many bits as the largest needs, others seven bits per byte.
+systems' names; then whole numbers. Each number of a rank takes as many bits as the largest one needs, others take seven bits
+per byte.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ PLAIN, EXPIRING = 0, 1  # the first byte inside: whether four bytes of expiry fo
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """Secret keys, the newest first: the first seals, all of them open. To rotate keys, put a new one in front."""
+    """Secret keys, the newest first: the first seals tokens, all can open them. To rotate keys, put a new one in front."""
 
     secrets: tuple[bytes, ...]
 

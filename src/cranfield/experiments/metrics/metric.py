@@ -1,8 +1,9 @@
 """The base class of experiment metrics: which numbers of a unit a metric needs, and how they are averaged.
 
-A unit is what was randomised. A metric has a numerator, a ratio also a denominator: SQL aggregates over the searches or
-the events of one unit. Facts of a search are SQL aggregates over its events, or over its clicks alone, which are few. A
-metric does not choose the events (its window, the time before the exposure): `unit_queries` does so for all metrics at once.
+A unit is a user or a session, whichever was randomised. A metric has a numerator, a ratio also a denominator: SQL aggregates
+over the searches or the events of one unit. Facts of a search are SQL aggregates over its events, or over its clicks alone,
+which are few. A metric does not choose the events (its window, the time before the exposure): `unit_queries` does so for
+all metrics at once.
 """
 
 from __future__ import annotations
@@ -87,11 +88,11 @@ class Metric(Registered, ABC):
     @property
     @abstractmethod
     def numerator(self) -> UnitSum:
-        """What is added up over units."""
+        """The number of a unit that is added up over all units."""
 
     @property
     def denominator(self) -> UnitSum | None:
-        """What the sum is divided by; None: the number of units."""
+        """The number of a unit whose sum is the denominator; None if the number of units is."""
         return None
 
     @property
@@ -102,7 +103,7 @@ class Metric(Registered, ABC):
 
     @property
     def unreadable(self) -> list[str]:
-        """Conditions on events whose number cannot be read."""
+        """The SQL conditions for events whose number cannot be read."""
         return [each.unreadable for each in (self.numerator, self.denominator) if each is not None and each.unreadable]
 
 

@@ -1,7 +1,7 @@
 """The built-in metrics: ratios over the searches of units, and means or proportions of units.
 
 A search is a result page: the impression with its id, and the clicks on it. It belongs to the day on which it began. A
-metric of searches is a ratio of two sums over a unit's searches, so its variance is one between units.
+metric of searches is a ratio of two sums over a unit's searches, so its variance is the one between units.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ClickThrough(PerSearch):
 
 
 class Abandonment(PerSearch):
-    """The share of searches without a click. A page may also have answered without one."""
+    """The share of searches without a click. Some of their pages may have answered the query directly."""
 
     name = "abandonment"
     direction = "down"
