@@ -92,13 +92,15 @@ def test_paths_may_have_a_name_before_them_or_a_version_behind_them(folder):
     assert "no such file or directory (--qrels)" not in answer.both
 
 
+JUDGE = "pool judge --pool pool.jsonl --judgments labels.jsonl"
+OF_RUNS = "is for documents of runs, not for those of --pool"
 IDLE = {
     "fuse bm25.run dense.run --seed 4": "--seed is for learning: give --train-qrels",
     "pool make bm25.run --keep-judged": "--keep-judged goes with --qrels",
     "pool make bm25.run --team bm=one": "--team goes with --priority",
-    "pool judge --pool pool.jsonl --judgments labels.jsonl --depth 3": "--depth is for documents of runs, not for those of --pool",
-    "pool judge --pool pool.jsonl --judgments labels.jsonl --topics topics.tsv": "--topics is for documents of runs, not for those of --pool",
-    "pool judge --pool pool.jsonl --judgments labels.jsonl --ties input-order": "--ties is for documents of runs, not for those of --pool",
+    f"{JUDGE} --depth 3": f"--depth {OF_RUNS}",
+    f"{JUDGE} --topics topics.tsv": f"--topics {OF_RUNS}",
+    f"{JUDGE} --ties input-order": f"--ties {OF_RUNS}",
     "pool simulate qrels.txt bm25.run dense.run --draws 3": "--draws goes with --sampling",
     "pool simulate qrels.txt bm25.run dense.run --sampling 0.5 --recall 0.5": "--recall does not go with --sampling",
     "pool thin qrels.txt bm25.run dense.run --holes-depth 2": "--holes-depth goes with --holes FILE",

@@ -43,8 +43,7 @@ PLACE = 60
 @rare("--step S", "Step between weights that are tried.", default=0.1)
 @rare("--rel", "Lowest relevant grade.  [default: 1, or the grade that the collection states]", type=float)
 @option("--name NAME", "Tag of the fused run.  [default: the method]")
-@option("--run-format")
-@option("--field fields")
+@options.run_format
 @option("--allow-unjudged")
 @option("-o --output")
 @option("--list listing", "List the methods and normalisations, and fuse nothing.", is_flag=True)

@@ -54,8 +54,7 @@ def _change(log: str, function: Callable[..., Answer], *arguments: Any, **typed:
     was=["--method"],
 )
 @option("--seed")
-@option("--run-format")
-@option("--field fields")
+@options.run_format
 @options.answer("table", "json", "csv", "tsv")
 def _interleave(**typed: Any) -> None:
     """Interleave the lists of runs for one topic.
@@ -374,9 +373,7 @@ def _plan_path(ctx: click.Context, parameter: click.Parameter, value: str | None
 @option("--interests N", "Number of topics that a unit searches for.", default=3)
 @option("--seed")
 @options.shape("table", "json", "csv", "tsv")
-@option("--run-format")
-@option("--qrels-format")
-@option("--field fields")
+@options.formats
 def _simulate(**typed: Any) -> None:
     """Simulate users who search runs, and log what they do.
 
@@ -436,9 +433,7 @@ def _users(name: str | None, **display: Any) -> None:
 @option("--seed")
 @options.answer("table", "json", "csv", "tsv")
 @option("--digits")
-@option("--run-format")
-@option("--qrels-format")
-@option("--field fields")
+@options.formats
 def _bridge(preferences_file: str | None, **typed: Any) -> None:
     """Find the offline measure that agrees best with users.
 

@@ -445,16 +445,9 @@ measure_data = together(  # what some measures need besides judgments and runs
 
 dialect = together(option("--delimiter"), option("--encoding"), option("--decimal"))
 labels = together(dialect, option("--grades"), option("--ignore-case"))
-
-rules = together(
-    conventions,
-    option("--run-format"),
-    option("--qrels-format"),
-    option("--field fields"),
-    labels,
-    option("--lenient"),
-    option("--allow-unjudged"),
-)
+run_format = together(option("--run-format"), option("--field fields"))
+formats = together(option("--run-format"), option("--qrels-format"), option("--field fields"))
+rules = together(conventions, formats, labels, option("--lenient"), option("--allow-unjudged"))
 
 
 def _grades(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...]:

@@ -195,7 +195,6 @@ def pairs_of(flag: str, typed: tuple[str, ...], expected: str) -> dict[str, str]
 
 
 NO_SCORES = "is for scores, and a pool has none"
-run_format = options.together(option("--run-format"), option("--field fields"))
 rel = rare("--rel", "Lowest relevant grade.", default=1)
 seed = option("--seed")
 tops = options.together(
@@ -204,7 +203,7 @@ tops = options.together(
         "Number of documents to pool from each run, or from one run.  [default: 100]",
         multiple=True,
     ),
-    run_format,
+    options.run_format,
     option("--lenient"),
     options.conventions,
 )
@@ -433,7 +432,7 @@ def show_with_holes(function: Callable[..., tuple[Answer, int]], typed: dict[str
 @option("--holes FILE", "Write a pool of the unjudged documents at the top of the runs.", type=NEW_FILE)
 @option("--holes-depth")
 @option("--lenient")
-@run_format
+@options.run_format
 @option("--allow-unjudged")
 @options.answer("table", "json")
 @options.conventions

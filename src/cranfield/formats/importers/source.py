@@ -265,8 +265,12 @@ def head_of(path: str) -> bytes:
 
 
 def named_like(folder: str, *patterns: str) -> list[str]:
-    """The files of a folder that fit the first pattern with any match; case and compression do not matter."""
-    names = sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name)))
+    """The files of a folder that fit the first pattern with any match; case and compression do not matter.
+
+    A path that is not a folder has no files.
+    """
+    entries = os.listdir(folder) if os.path.isdir(folder) else []
+    names = sorted(name for name in entries if os.path.isfile(os.path.join(folder, name)))
     packed = "|".join(re.escape(ending) for ending in COMPRESSED)
     for pattern in patterns:
         fits = re.compile(rf"(?:{pattern})(?:{packed})?", re.IGNORECASE)

@@ -35,8 +35,6 @@ class MsMarcoLayout(CollectionSource):
     @classmethod
     def find(cls, path: str, options: ImportOptions) -> Files | None:
         """A folder with these file names."""
-        if not os.path.isdir(path):
-            return None
         documents = named_like(path, r"collection\.tsv", r"msmarco-docs\.tsv", r"fulldocs.*\.tsv")
         if not documents or _has_header(documents[0], options.encoding or "utf-8"):
             return None

@@ -184,8 +184,6 @@ class BeirLayout(JsonLinesLayout):
     @classmethod
     def find(cls, path: str, options: ImportOptions) -> Files | None:
         """A folder with these file names."""
-        if not os.path.isdir(path):
-            return None
         corpus, queries = named_like(path, r"corpus\.jsonl"), named_like(path, r"queries\.jsonl")
         if not corpus or not queries or not (_splits(path) or options.split is not None):
             return None
@@ -208,8 +206,7 @@ class BeirLayout(JsonLinesLayout):
 
 def _splits(folder: str) -> dict[str, str]:
     """The file of judgments of each split."""
-    inner = os.path.join(folder, "qrels")
-    tables = named_like(inner, r".*\.tsv") if os.path.isdir(inner) else []
+    tables = named_like(os.path.join(folder, "qrels"), r".*\.tsv")
     return {run_name(name).removesuffix(".tsv"): name for name in tables}
 
 
