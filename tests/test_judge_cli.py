@@ -280,7 +280,7 @@ def test_somebody_is_told_what_to_judge_and_when_nothing_is_left(location):
         (["--double", "200%"], "expected a share such as 5% or 0.05"),
         (["--lease", "soon"], "expected a time such as 30m, 2h or 1d"),
         (["--scale", "a-b"], "expected grades such as 0-3 or 0,1,2"),
-        (["--strategy", "depth"], "name them with --run"),
+        (["--strategy", "depth"], "name the runs with --run"),
         (["--strategy", "mtf", "--run", "bm25.run"], "no pooling strategy 'mtf'"),
         (["--sample", "99999"], "--sample: expected 1 to"),
     ],

@@ -150,7 +150,7 @@ def check_nothing(log: Log, told: NoLease, now: str) -> None:
     leased = [each["until"] for each in open_to_me if each["state"] == "leased"]
     assert all(until >= now for until in leased)
     assert told.free_at == min(leased, default=None)
-    assert told.why.startswith("nothing is left" if not leased else "all that is left")
+    assert told.why.startswith("nothing is left" if not leased else "all documents that are left")
     gold = {number for number, row in items.items() if row[4] == "gold"}
     assert gold <= mine
 
@@ -310,7 +310,11 @@ def test_a_withdrawal_may_stand_before_what_it_takes_back(location):
 
 def test_only_those_who_are_asked_fill_places(timed):
     open_round(timed, Round(name="r", assessors=("ann",), scale=(0.0, 1.0)), some(1))
-    for who, grade, said in (("eve", 1.0, "'eve' is not among them"), ("", 1.0, "say who"), ("ann", 2.0, "found 2")):
+    for who, grade, said in (
+        ("eve", 1.0, "'eve' is not among them"),
+        ("", 1.0, "a round needs an assessor"),
+        ("ann", 2.0, "found 2"),
+    ):
         with pytest.raises(DataError, match=said):
             label(timed, who, "d0", grade)
     assert timed.events() == []

@@ -421,7 +421,7 @@ def test_nothing_left_says_why_and_when_something_may_come_free(site: Served) ->
     )
     items = look(ann, name)["items"]
     found = look(bob, name)
-    assert "with others" in found["why"]
+    assert "leased to others" in found["why"]
     assert found["free_at"]
     reply = say(ann, name, *map(label, items))
     assert reply["items"] == []
