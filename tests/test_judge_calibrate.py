@@ -728,7 +728,7 @@ MODEL = ("gpt/graded-1", "model")
         ),
         (
             [label(topic, "d", 1, *who) for topic in "qr" for who in ((), MODEL)],
-            "one grade only: people gave all 2 documents that both labelled 1; have both relevant and irrelevant documents labelled",
+            "one grade only: people gave all 2 documents that both labelled 1; have both relevant and irrelevant",
         ),
         (
             [label("q", "d", 1), label("q", "d", 1, *MODEL), label("q", "d", 1, "gpt/other-1", "model")],
