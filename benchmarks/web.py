@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 PEOPLE = 50
 SECONDS = 60.0
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 LATE, RATE = 0.1, 200.0  # seconds at the 95th percentile; judgments a second
 KEY, PAINT = 0.05, 1.0
 PAGE, FIRST = 0.3, 1.0
@@ -137,9 +138,7 @@ def _rows(kind: str, people: int, pause: float, tally: Tally, took: float) -> li
 
 def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
     """Keys pressed in Chromium: until the next document is painted; and the first paint of the page."""
-    found = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-    )
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

@@ -82,7 +82,7 @@ def small(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_a_hundredth_of_every_benchmark_runs(
     program: ModuleType, section: str, small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if section == "browser" and not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+    if section == "browser" and not any(map(shutil.which, web.BROWSERS)):
         pytest.skip("needs a browser")
     size = [] if program is online else ["--scale", str(SCALE)]
     data = ["--data", str(small)] if program is against_peers else []

@@ -72,13 +72,9 @@ def test_the_javascript_of_the_page_gives_the_same_points_in_node():
 
 
 @pytest.mark.slow
-def test_the_javascript_of_the_page_gives_the_same_points_in_chromium():
-    if not Path("/usr/bin/chromium").exists():
-        pytest.skip("needs chromium")
+def test_the_javascript_of_the_page_gives_the_same_points_in_chromium(browser):
     from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
     from threading import Thread
-
-    from playwright.sync_api import sync_playwright
 
     class Empty(SimpleHTTPRequestHandler):
         def do_GET(self):
@@ -90,15 +86,12 @@ def test_the_javascript_of_the_page_gives_the_same_points_in_chromium():
         def log_message(self, *_):
             pass
 
-    flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-sync"]
-    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server, sync_playwright() as playwright:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=flags)
-        page = browser.new_page()
+        page = browser.new_context().new_page()
         page.goto(f"http://127.0.0.1:{server.server_port}/")
         run = f"(pairs) => {{ {from_page('js')} return Promise.all(pairs.map((pair) => point(...pair))); }}"
         assert page.evaluate(run, [list(pair) for pair in VECTORS]) == list(VECTORS.values())
-        browser.close()
         server.shutdown()
 
 
