@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from cranfield.base.collection import Duplicates
     from cranfield.formats.format import Fields, Format, Kind, Kinds
 
-__all__ = ["Converted", "Merge", "convert", "merge_qrels"]
-
 Merge = Literal["latest", "max", "error"]
 MERGES = ("latest", "max", "error")
 HELD: dict[type, Kinds] = {Run: frozenset({"run"}), Qrels: frozenset({"qrels"})}
