@@ -46,9 +46,8 @@ from cranfield.formats.streams import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-Progress: TypeAlias = (
-    "Callable[[int, int | None], None] | None"  # called with the number of documents done and the total
-)
+# called with the number of documents done and the total
+Progress: TypeAlias = "Callable[[int, int | None], None] | None"
 
 DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
 SUBTOPICS, META = "subtopics.txt", "collection.toml"

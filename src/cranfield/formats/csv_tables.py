@@ -306,11 +306,6 @@ class NumberReader:
             like = f" as on line {self._line}" if self._line else " as elsewhere" if self.detected else ""
             raise ValueError(f"found {typed[:60]!r}, expected a decimal {DECIMALS[self.sign]}{like}")
 
-    def saw_points(self, line: int) -> None:
-        """Note that decimal points were read up to this line."""
-        if self.sign is None:
-            self.sign, self.detected, self._line = ".", True, line
-
 
 class SeparatedValues:
     """A table in memory: its text as UTF-8, its dialect, its header, and its rows one by one."""

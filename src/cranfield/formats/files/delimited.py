@@ -195,7 +195,8 @@ def _added_at_once(rows: RowCollector, table: SeparatedValues, chunk: list[Table
     if INFINITE & {*values}:
         return False
     if "." in digits:
-        table.numbers.saw_points(next(row.line for row, text in zip(chunk, numbers, strict=True) if "." in text))
+        first = next(i for i, text in enumerate(numbers) if "." in text)
+        table.numbers.read(numbers[first], chunk[first].line)  # decides that decimal points separate
     rows.add_columns(topics, documents, values, labels[0] if labels else ())
     return True
 

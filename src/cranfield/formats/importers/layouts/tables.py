@@ -242,9 +242,8 @@ class CsvLayout(TableSource):
         say([f"{os.path.basename(path)}: {counted(skipped, 'malformed row')} skipped"] if skipped else [])
 
     def encoding_of(self, path: str) -> str:
-        return (
-            self._opened(path)[1] if os.path.isfile(path) else super().encoding_of(path)
-        )  # a pipe can be read only once
+        # a pipe can be read only once
+        return self._opened(path)[1] if os.path.isfile(path) else super().encoding_of(path)
 
     def _opened(self, path: str) -> tuple[bytes, str, Iterator[str]]:
         """The first lines as UTF-8, their encoding, and all lines as text."""
