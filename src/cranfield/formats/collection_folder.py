@@ -224,9 +224,8 @@ def _topics(path: str) -> Iterator[Topic]:
     for number, row in json_rows(path, "a topic as a JSON object"):
         identifier = _id(row, path, number)
         if identifier in first_lines:
-            raise BadLineError(
-                path, number, f"topic {identifier!r} occurs twice, first in line {first_lines[identifier]}"
-            )
+            problem = f"topic {identifier!r} occurs twice, first in line {first_lines[identifier]}"
+            raise BadLineError(path, number, problem)
         first_lines[identifier] = number
         texts = [row.pop(name, "") for name in ("title", "description", "narrative")]
         if not all(isinstance(text, str) for text in texts):
