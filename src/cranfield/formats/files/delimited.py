@@ -115,8 +115,9 @@ class Delimited(Format):
         text = io.StringIO()
         # before Python 3.13 the writer does not quote a lone carriage return
         returns = any(b"\r" in bytes(ids.block) for ids in (table.topics, table.documents, table.labels))
-        quoting = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
-        writer = csv.writer(text, delimiter=self.gaps[0], lineterminator="\n", quoting=quoting)
+        writer = csv.writer(
+            text, delimiter=self.gaps[0], lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+        )
         writer.writerow(header)
         rest = iter(rows)
         while True:
