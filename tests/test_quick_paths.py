@@ -115,7 +115,7 @@ def test_objects_in_lines_are_read_alike_by_the_quick_and_the_careful_way(odd, m
             gap = rng.choice(["", " "])
             lines.append("{" + f",{gap}".join(f'"{name}":{gap}{fields[name]}' for name in names) + "}")
         text = "\n".join(lines) + rng.choice(["\n", "", "\n\n"])
-        quick += quick_equals_careful(text.encode("utf-8", "surrogatepass"), kind, "file", json_text._quick, careful)
+        quick += quick_equals_careful(text.encode("utf-8", "surrogatepass"), kind, "file", form._quick, careful)
     assert quick > (300 if odd == 0 else 60)
 
 

@@ -131,9 +131,8 @@ class Extras:
     groups: Mapping[str, Mapping[str, float]] | None = None  # document → {group: share}
     aspect: Mapping[str, Mapping[str, float]] | None = None  # topic → {document: grade of a second aspect}
     costs: Mapping[str, float] | None = None  # document → cost of reading it: seconds, or a length
-    probabilities: Mapping[tuple[str, str], tuple[float, str]] | None = (
-        None  # (topic, document) → inclusion probability, stratum
-    )
+    # (topic, document) → inclusion probability, stratum
+    probabilities: Mapping[tuple[str, str], tuple[float, str]] | None = None
     preferences: Any = None  # formats.preferences.Preferences
     baseline: Any = None  # the Hits of the baseline of risk measures
 

@@ -62,9 +62,8 @@ class Conventions:
             if value not in choices:
                 raise ConventionError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
         if not isinstance(self.collapse, str):
-            raise ConventionError(
-                f"collapse must be the text to cut document ids at, such as '#', got {self.collapse!r}"
-            )
+            expected = "the text to cut document ids at, such as '#'"
+            raise ConventionError(f"collapse must be {expected}, got {self.collapse!r}")
         if any("\ud800" <= letter < "\udc80" for letter in self.collapse):  # others are bytes of ids that are no UTF-8
             raise ConventionError(f"collapse must be text that can be written, got {self.collapse!r}")
         if not isinstance(self.drop_self, bool):

@@ -29,26 +29,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "BadLineError",
-    "ContradictionError",
-    "ConventionError",
-    "CranfieldError",
-    "DataError",
-    "DataWarning",
-    "DuplicateError",
-    "FormatError",
-    "MeasureError",
-    "MissingExtraError",
-    "PluginWarning",
-    "TokenError",
-    "TooLargeError",
-    "TopicError",
-    "UnavailableError",
-    "UnjudgedWarning",
-    "UnknownMeasureError",
-]
-
 
 class CranfieldError(Exception):
     """The base class of all errors; the text is a sentence for the user."""

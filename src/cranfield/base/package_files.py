@@ -27,7 +27,12 @@ def folder(name: str) -> str:
     archive = getattr(LOADER, "archive", None)
     if archive is None:
         return place
-    return _copy(archive, f"{os.path.relpath(place, archive)}/".replace(os.sep, "/"), _temporary())
+    from zipfile import ZipFile
+
+    inside = f"{os.path.relpath(place, archive)}/".replace(os.sep, "/")
+    with ZipFile(archive) as packed:
+        packed.extractall(_temporary(), [name for name in packed.namelist() if name.startswith(inside)])
+    return os.path.join(_temporary(), *inside.rstrip("/").split("/"))
 
 
 @cache
@@ -40,12 +45,3 @@ def _temporary() -> str:
     place = mkdtemp(prefix="cranfield-")
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     return place
-
-
-def _copy(archive: str, inside: str, target: str) -> str:
-    """Unpack one folder of a zip file; the path of the copy."""
-    from zipfile import ZipFile
-
-    with ZipFile(archive) as packed:
-        packed.extractall(target, [name for name in packed.namelist() if name.startswith(inside)])
-    return os.path.join(target, *inside.rstrip("/").split("/"))

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 Hit: TypeAlias = tuple[int, int, tuple[str, ...]]  # start, end, and the query terms that match there
 
-__all__ = ["STOP", "best_passage", "marks"]
-
 SIZE = 600  # characters of a passage
 LONGEST = 64  # letters of a word that may have an ending
 

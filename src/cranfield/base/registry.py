@@ -402,9 +402,8 @@ def installed() -> dict[str, list[_Announced]]:
     groups: dict[str, list[_Announced]] = {}
     packages: dict[str, Distribution] = {}
     for distribution in _distributions():
-        packages.setdefault(
-            folded(distribution.name), distribution
-        )  # the first on the path is the one that is imported
+        # the first on the path is the one that is imported
+        packages.setdefault(folded(distribution.name), distribution)
     for _, distribution in sorted(packages.items()):
         origin = Origin(distribution.name, distribution.version)
         for point in distribution.entry_points:

@@ -505,9 +505,8 @@ def markdown(parts: Iterable[Part]) -> str:
 
 def _as_markdown(part: Part) -> str:
     if isinstance(part, Table):
-        return "\n\n".join(
-            filter(None, [markdown_text(part.caption), markdown_table(part), *map(markdown_text, part.notes)])
-        )
+        pieces = [markdown_text(part.caption), markdown_table(part), *map(markdown_text, part.notes)]
+        return "\n\n".join(filter(None, pieces))
     if isinstance(part, Drawing):
         return f"{markdown_text(part.lead)}\n\n" + "\n".join(f"    {in_line(line)}" for line in part.lines)
     if isinstance(part, Entries):
@@ -577,16 +576,12 @@ def html_table(table: Table, identity: str = "", sortable: bool = False) -> str:
     """An HTML table. The last column of names is the row's header; class `n` marks columns of words, `best` best values."""
     rows = table.cells()
     words = [not numeric and _holds_words(rows, i) for i, numeric in enumerate(table.numeric())]
-    heads = "".join(_html_cell("th", "col", Cell(name), words[i]) for i, name in enumerate(table.head))
+    heads = "".join(_html_cell(Cell(name), words[i], "col") for i, name in enumerate(table.head))
     body = []
     for r, row in enumerate(rows):
-        about = "".join(
-            f' data-{key}="{html_text(value)}"' for key, value in (table.keys[r] if table.keys else {}).items()
-        )
-        cells = [
-            _html_cell("th", "row", cell, words[i]) if i == table.names - 1 else _html_cell("td", "", cell, words[i])
-            for i, cell in enumerate(row)
-        ]
+        keys = table.keys[r] if table.keys else {}
+        about = "".join(f' data-{key}="{html_text(value)}"' for key, value in keys.items())
+        cells = (_html_cell(cell, words[i], "row" if i == table.names - 1 else "") for i, cell in enumerate(row))
         body.append(f"<tr{about}>{''.join(cells)}</tr>")
     look = (f' id="{identity}"' if identity else "") + (' class="sortable"' if sortable else "")
     title = table.title or table.caption
@@ -598,8 +593,10 @@ def _holds_words(rows: list[list[Cell]], column: int) -> bool:
     return any(any(letter.isalpha() for letter in row[column].text) for row in rows)
 
 
-def _html_cell(tag: str, scope: str, cell: Cell, words: bool) -> str:
-    classes = " ".join(name for name, applies in (("n", words), ("best", cell.best and tag == "td")) if applies)
+def _html_cell(cell: Cell, words: bool, scope: str) -> str:
+    """A cell, or a header cell if it has a scope."""
+    tag = "th" if scope else "td"
+    classes = " ".join(name for name, applies in (("n", words), ("best", cell.best and not scope)) if applies)
     look = (f' scope="{scope}"' if scope else "") + (f' class="{classes}"' if classes else "")
     raised = f"<sup>{html_text(cell.marks)}</sup>" if cell.marks else ""
     content = html_text(cell.text)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from mmap import mmap
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -275,23 +276,18 @@ class Run:
         if isinstance(source, Mapping) and any(map(is_list, source.values())):
             source = table_of_lists(source)
         refuse_null(source, name)
-        self._hold(source, name, tag)
-
-    def _hold(
-        self, source: Mapping[str, Any] | TextSource | RowTable, name: str, tag: str | None, unread: bool = False
-    ) -> None:
         self.source = source
         self.name = name
         self._tag = tag
         self._table: RowTable | None = None
-        self._unread = unread  # whether documents of a mapping are still to be searched for NUL
+        self._unread = False  # whether documents of a mapping are still to be searched for NUL
 
     @classmethod
     def unread(cls, source: Mapping[str, Mapping[str, float]], name: str = "run", tag: str | None = None) -> Run:
         """A run whose ids are searched for NUL later, when they are read: a separate pass would cost a third of scoring."""
         _refuse_null_ids(source, "topic", name)
-        run = cls.__new__(cls)
-        run._hold(source, name, tag, unread=True)
+        run = cls({}, name, tag)
+        run.source, run._unread = source, True
         return run
 
     @classmethod
@@ -317,18 +313,16 @@ class Run:
 
     def renamed(self, name: str) -> Run:
         """The same run under another name."""
-        run = Run.__new__(Run)
-        run._hold(self.source, name, self._tag, self._unread)
-        run._table = self._table
+        run = copy(self)
+        run.name = name
         return run
 
     def by_rank(self) -> Run:
         """The same run, ordered by the rank column of its file instead of the scores; a rank may occur once per topic."""
         source = self.source
-        columns = source.layout.columns.split() if isinstance(source, TextSource) else []
-        if not isinstance(source, TextSource) or "rank" not in columns:
+        if not isinstance(source, TextSource) or "rank" not in source.layout.columns.split():
             raise DataError(f"{self.name}: scores=rank goes by the rank column of a TREC file, and there is none")
-        rank = columns.index("rank")
+        rank = source.layout.columns.split().index("rank")
         if source.layout.value == rank:
             return self
         layout = source.layout._replace(value=rank, descending=False)
@@ -510,20 +504,17 @@ def bad_line(source: TextSource, fault: LineFault) -> BadLineError:
     buffer, layout = source.buffer, source.layout
     raw = bytes(buffer[fault.offset : fault.offset + 65536]).partition(b"\n")[0]
     fields = raw.split()
-    columns = f"expected {layout.fewest} columns ({layout.columns})"
-    if fault.why == "blank":
-        problem = f"{columns}, found a blank line"
-    elif fault.why == "columns":
-        problem = f"{columns}, found {len(fields)}"
-    elif fault.why == "value":
+    line = source.line(fault.offset)
+    if fault.why == "duplicate":
+        topic, document = decode(fields[layout.topic]), decode(fields[layout.document])
+        problem = f"document {document!r} stands twice for topic {topic!r}"
+        return DuplicateError(source.where, line, problem, ONE_COUNTS)
+    if fault.why == "value":
         name = layout.columns.split()[layout.value]
         field = decode(fields[layout.value])[:60]
         kind = "a finite number" if layout.finite else "a number"
         problem = f"expected {kind} in column {layout.value + 1} ({name}), found {field!r}"
     else:
-        topic, document = decode(fields[layout.topic]), decode(fields[layout.document])
-        problem = f"document {document!r} stands twice for topic {topic!r}"
-    line = source.line(fault.offset)
-    if fault.why == "duplicate":
-        return DuplicateError(source.where, line, problem, ONE_COUNTS)
+        count = "a blank line" if fault.why == "blank" else len(fields)
+        problem = f"expected {layout.fewest} columns ({layout.columns}), found {count}"
     return BadLineError(source.where, line, problem)

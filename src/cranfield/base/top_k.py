@@ -127,9 +127,8 @@ def ranked(table: RowTable, depth: int | None = None, order: Order = Order()) ->
     starts = np.flatnonzero(np.r_[True, ~same][: len(topic)])
     sizes = np.diff(np.r_[starts, len(topic)])
     lengths = sizes if depth is None else np.minimum(sizes, depth)
-    above = np.arange(lengths.sum()) - np.repeat(
-        np.cumsum(lengths) - lengths, lengths
-    )  # the number of documents above each
+    # the number of documents above each
+    above = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     if order.ties != "input":
         tied = np.flatnonzero(np.diff(np.r_[False, same & (key[1:] == key[:-1]), False].astype(np.int8))).reshape(-1, 2)
         reached = tied[:, 0] - starts[np.searchsorted(starts, tied[:, 0], side="right") - 1] < (depth or len(topic))

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from cranfield.formats.format import FORMATS
-from cranfield.formats.runs_and_qrels import (
-    as_qrels,
-    as_runs,
-    detect,
-    expand,
-    qrels_in,
-    read_qrels,
-    read_run,
-    write_qrels,
-    write_run,
-)
-from cranfield.formats.streams import open_buffer, run_name
-
-__all__ = [
-    "FORMATS",
-    "as_qrels",
-    "as_runs",
-    "detect",
-    "expand",
-    "open_buffer",
-    "qrels_in",
-    "read_qrels",
-    "read_run",
-    "run_name",
-    "write_qrels",
-    "write_run",
-]
+from cranfield.formats.format import FORMATS as FORMATS
+from cranfield.formats.runs_and_qrels import as_qrels as as_qrels
+from cranfield.formats.runs_and_qrels import as_runs as as_runs
+from cranfield.formats.runs_and_qrels import detect as detect
+from cranfield.formats.runs_and_qrels import expand as expand
+from cranfield.formats.runs_and_qrels import qrels_in as qrels_in
+from cranfield.formats.runs_and_qrels import read_qrels as read_qrels
+from cranfield.formats.runs_and_qrels import read_run as read_run
+from cranfield.formats.runs_and_qrels import write_qrels as write_qrels
+from cranfield.formats.runs_and_qrels import write_run as write_run
+from cranfield.formats.streams import open_buffer as open_buffer
+from cranfield.formats.streams import run_name as run_name

@@ -46,9 +46,8 @@ from cranfield.formats.streams import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-Progress: TypeAlias = (
-    "Callable[[int, int | None], None] | None"  # called with the number of documents done and the total
-)
+# called with the number of documents done and the total
+Progress: TypeAlias = "Callable[[int, int | None], None] | None"
 
 DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
 SUBTOPICS, META = "subtopics.txt", "collection.toml"
@@ -225,9 +224,8 @@ def _topics(path: str) -> Iterator[Topic]:
     for number, row in json_rows(path, "a topic as a JSON object"):
         identifier = _id(row, path, number)
         if identifier in first_lines:
-            raise BadLineError(
-                path, number, f"topic {identifier!r} occurs twice, first in line {first_lines[identifier]}"
-            )
+            problem = f"topic {identifier!r} occurs twice, first in line {first_lines[identifier]}"
+            raise BadLineError(path, number, problem)
         first_lines[identifier] = number
         texts = [row.pop(name, "") for name in ("title", "description", "narrative")]
         if not all(isinstance(text, str) for text in texts):

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from cranfield.base.collection import Duplicates
     from cranfield.formats.format import Fields, Format, Kind, Kinds
 
-__all__ = ["Converted", "Merge", "convert", "merge_qrels"]
-
 Merge = Literal["latest", "max", "error"]
 MERGES = ("latest", "max", "error")
 HELD: dict[type, Kinds] = {Run: frozenset({"run"}), Qrels: frozenset({"qrels"})}
@@ -142,10 +140,8 @@ def _convert_qrels(
     sources: list[_Input], target: str | os.PathLike[str], to_format: str | None, merge: Merge
 ) -> Converted:
     read = [
-        as_qrels(
-            source.content, source.format, source.lenient, source.fields, **source.dialect.options, **source.labels
-        )
-        for source in sources
+        as_qrels(one.content, one.format, one.lenient, one.fields, **one.dialect.options, **one.labels)
+        for one in sources
     ]
     notes = [note for one in read for note in _skipped(one.table)]
     qrels = read[0]
@@ -190,9 +186,8 @@ def _kind(sources: list[_Input], target: str | os.PathLike[str], to_format: str 
         if kinds == {"prefs"}:
             raise FormatError(f"{source.where}: looks like preferences (prefs), which no other format can hold")
         if kinds and not kinds & possible:
-            raise FormatError(
-                f"{source.where}: looks like {NOUNS[min(kinds)]}, the other files hold {NOUNS[min(possible)]}"
-            )
+            problem = f"looks like {NOUNS[min(kinds)]}, the other files hold {NOUNS[min(possible)]}"
+            raise FormatError(f"{source.where}: {problem}")
         possible &= kinds or possible
     if len(possible) > 1 and to_format:
         possible &= frozenset(format_named(to_format).kinds)

@@ -107,6 +107,11 @@ def known_encoding(name: str) -> str:
         raise ConventionError(f"no encoding {name!r}; utf-8, utf-16, windows-1252 and latin-1 are usual ones") from None
 
 
+def is_wide(encoding: str) -> bool:
+    """Whether an encoding has several bytes for each character; ConventionError if Python does not know it."""
+    return known_encoding(encoding).startswith(("utf-16", "utf-32"))
+
+
 def detect_encoding(raw: bytes, where: str) -> str:
     """The encoding of a table: utf-8, utf-16-le, utf-16-be or windows-1252; any other is refused, with its line.
 
@@ -148,7 +153,7 @@ def as_utf8(raw: bytes, where: str, encoding: str | None = None) -> tuple[bytes,
 
 def open_table(source: object, encoding: str | None = None) -> Opened:
     """Open a file that may be a table. UTF-16 is recoded to UTF-8 if the first line has columns."""
-    wide = encoding is not None and known_encoding(encoding).startswith(("utf-16", "utf-32"))
+    wide = encoding is not None and is_wide(encoding)
 
     def recode(raw: bytes, where: str) -> tuple[bytes, str]:
         text, name = as_utf8(raw, where, encoding)
@@ -305,11 +310,6 @@ class NumberReader:
         elif self.sign != sign:
             like = f" as on line {self._line}" if self._line else " as elsewhere" if self.detected else ""
             raise ValueError(f"found {typed[:60]!r}, expected a decimal {DECIMALS[self.sign]}{like}")
-
-    def saw_points(self, line: int) -> None:
-        """Note that decimal points were read up to this line."""
-        if self.sign is None:
-            self.sign, self.detected, self._line = ".", True, line
 
 
 class SeparatedValues:

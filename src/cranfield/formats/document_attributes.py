@@ -17,8 +17,6 @@ from cranfield.base.kernels import decode
 from cranfield.formats.format import is_number
 from cranfield.formats.streams import data_lines, opened
 
-__all__ = ["read_costs", "read_groups"]
-
 
 def read_costs(source: Any) -> dict[str, float]:
     """Read a file of costs: document and cost, separated by white space.

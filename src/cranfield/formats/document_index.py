@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.uint64]
 
-__all__ = ["Shelf", "open_shelf"]
-
 VERSION = 1  # of the layout; part of STATE
 ROWS, IDS, HASHES, ABOUT = "rows", "ids", "hashes", "about.json"
 COLUMNS = 3  # of a row: start, length, start of the id

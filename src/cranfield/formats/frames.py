@@ -183,9 +183,8 @@ class _Columns:
         if bad.any():
             what, row = "score" if self.kind == "run" else "grade", int(np.argmax(bad))
             number = sum(map(len, self._value)) + row + 1
-            raise DataError(
-                f"{place.where}: row {number}: expected a number as its {what} in column {place.column!r}, found {value[row]}"
-            )
+            problem = f"expected a number as its {what} in column {place.column!r}, found {value[row]}"
+            raise DataError(f"{place.where}: row {number}: {problem}")
         return value if self.descending else -value
 
     def table(self) -> RowTable:
@@ -361,9 +360,8 @@ class Stream:
         """The column names."""
         if self._schema.format != b"+s":
             format = (self._schema.format or b"").decode()
-            raise FormatError(
-                f"{self.where}: expected a table with named columns, found one Arrow column of type {format!r}"
-            )
+            problem = f"expected a table with named columns, found one Arrow column of type {format!r}"
+            raise FormatError(f"{self.where}: {problem}")
         children = (self._schema.children[i].contents for i in range(self._schema.n_children))
         return [(child.name or b"").decode("utf-8", "replace") for child in children]
 
@@ -463,9 +461,8 @@ def _plain(form: bytes, array: ArrowArray, start: int, count: int, place: CellPl
         return _decimals(form, array, start, count)
     if form == b"n":
         return np.zeros(0)
-    raise FormatError(
-        f"{place.where}: column {place.column!r}: expected text or numbers, found Arrow type {form.decode()!r}; cast it"
-    )
+    problem = f"expected text or numbers, found Arrow type {form.decode()!r}"
+    raise FormatError(f"{place.where}: column {place.column!r}: {problem}; cast it")
 
 
 def _texts(array: ArrowArray, kind: Any, start: int, count: int) -> Strings:

@@ -101,10 +101,9 @@ def _row(cells: list[str]) -> bytes:
     try:
         return file.getvalue().encode()
     except UnicodeEncodeError:
-        cell_with_bytes = next(cell for cell in cells if not cell.isascii() and re.search("[\ud800-\udfff]", cell))
-        raise FormatError(
-            f"{cell_with_bytes!r} holds bytes that are no UTF-8, which no spreadsheet keeps; use jsonl"
-        ) from None
+        odd = next(cell for cell in cells if not cell.isascii() and re.search("[\ud800-\udfff]", cell))
+        problem = f"{odd!r} holds bytes that are no UTF-8, which no spreadsheet keeps"
+        raise FormatError(f"{problem}; use jsonl") from None
 
 
 def judged_lines(rows: Iterable[tuple[str, str, float | int]]) -> Iterator[bytes]:

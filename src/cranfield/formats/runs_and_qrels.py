@@ -224,12 +224,8 @@ def as_qrels(
 def _refuse_other_kind(source: Any, kind: Kind, fields: Fields | None = None) -> None:
     """Refuse a run if judgments are expected, and judgments if a run is expected."""
     if kind == "qrels":
-        wrong = (
-            isinstance(source, Run)
-            or _in_ranx(source, "run") is not None
-            or _is_lists(source, fields)
-            or _is_several(source)
-        )
+        is_run = isinstance(source, Run) or _in_ranx(source, "run") is not None
+        wrong = is_run or _is_lists(source, fields) or _is_several(source)
     else:
         wrong = isinstance(source, Qrels) or _in_ranx(source, "qrels") is not None
     if wrong:

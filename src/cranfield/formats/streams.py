@@ -88,10 +88,7 @@ def run_name(path: str | os.PathLike[str]) -> str:
     """
     name = os.path.basename(os.fspath(path))
     for endings in (tuple(COMPRESSED), NAMELESS):
-        for ending in endings:
-            if name.endswith(ending) and name != ending:
-                name = name.removesuffix(ending)
-                break
+        name = name.removesuffix(next((each for each in endings if name.endswith(each) and name != each), ""))
     return name
 
 
@@ -591,12 +588,9 @@ def _packed(file: Any, path: str) -> Iterator[Any]:
         yield file
         return
     codec = _codec(packing)
-    if packing == "gzip":  # without time and name, so that the same rows give the same bytes
-        with codec.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-            yield packed
-    else:
-        with codec.open(file, "wb") as packed:
-            yield packed
+    is_gzip = packing == "gzip"  # without time and name, so that the same rows give the same bytes
+    with codec.GzipFile("", "wb", fileobj=file, mtime=0) if is_gzip else codec.open(file, "wb") as packed:
+        yield packed
 
 
 @contextmanager
@@ -673,15 +667,11 @@ def sweep(folder: str, before: str) -> None:
 
 def _abandoned(path: str, pid: int, ours: bool) -> bool:
     """Whether no process works on a file any more; False if that cannot be decided."""
-    if not ours:
-        try:
-            return time.time() - os.stat(path).st_mtime > A_DAY
-        except OSError:
-            return False
-    if os.name != "posix":
-        return False
     try:
-        os.kill(pid, 0)
+        if not ours:
+            return time.time() - os.stat(path).st_mtime > A_DAY
+        if os.name == "posix":
+            os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return True
     except OSError:

@@ -173,10 +173,8 @@ def _delimited_rows(file: Opened, dialect: Dialect, lenient: bool) -> list[dict[
     table = SeparatedValues(bytes(file.buffer), file.where, _names_topics, dialect.of(file))
     names = table.names
     if len(names) < 2:
-        header = f"{table.delimiter.join(names)[:60]!r}"
-        raise BadLineError(
-            file.where, 1, f"expected a header with the topic and at least one more column, found {header}"
-        )
+        expected = "expected a header with the topic and at least one more column"
+        raise BadLineError(file.where, 1, f"{expected}, found {table.delimiter.join(names)[:60]!r}")
     rows, skipped = [], 0
     for row in table:
         if len(row.cells) == len(names):

@@ -160,11 +160,13 @@ class Connection:
         self._timer: asyncio.TimerHandle | None = None
 
     def wait(self, *, for_body: bool = False) -> None:
-        """The server waits for the client from now on."""
+        """The server waits for the client from now on; a running timer stops."""
+        self.go_on()
         self.waits, self.reads_body, self.since = True, for_body, time.monotonic()
 
     def answer(self) -> None:
-        """The client waits for the server."""
+        """The client waits for the server; a running timer stops."""
+        self.go_on()
         self.waits = self.reads_body = False
 
     def end_after(self, seconds: float) -> None:
@@ -296,9 +298,8 @@ class Listener(socket.socket):
     """A listening socket that enforces the limits of connections."""
 
     def __init__(self, family: int, connections: Connections) -> None:
-        super().__init__(
-            family, socket.SOCK_STREAM, socket.IPPROTO_TCP
-        )  # asyncio disables Nagle's algorithm for this protocol number
+        # asyncio disables Nagle's algorithm for this protocol number
+        super().__init__(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self.connections = connections
         self.encrypted = False
         self._reserve: int | None = None

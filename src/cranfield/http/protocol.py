@@ -42,7 +42,6 @@ class LimitedProtocol(H11Protocol):
             if timer is not None:
                 timer.cancel()
         if self._connection is not None:
-            self._connection.go_on()
             self._connection.answer()
         super().connection_lost(exc)
 
@@ -93,7 +92,6 @@ class LimitedProtocol(H11Protocol):
         theirs = self.conn.their_state
         if theirs is h11.IDLE:
             if not connection.waits or connection.reads_body or self._lingers:
-                connection.go_on()
                 connection.wait()
             self._lingers = False
             if begun:  # between two requests the time of a kept connection runs, which is uvicorn's
@@ -101,16 +99,13 @@ class LimitedProtocol(H11Protocol):
         elif theirs is h11.SEND_BODY and self.conn.our_state is h11.DONE:
             if not self._lingers:  # however much of it still comes
                 self._lingers = True
-                connection.go_on()
                 connection.wait()
                 connection.end_after(LINGER)
         elif theirs is h11.SEND_BODY:
             if not connection.reads_body:
-                connection.go_on()
                 connection.wait(for_body=True)
         else:
             self._lingers = False
-            connection.go_on()
             connection.answer()
 
     def _end(self) -> None:

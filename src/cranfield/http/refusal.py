@@ -143,8 +143,5 @@ def refusal_of(error: CranfieldError | OSError | UnicodeError) -> Refusal:
         return Refusal(DISK[error.errno or 0], 503, advice=STORED, wait=5)
     if isinstance(error, UnicodeError):
         return Refusal("the request contains half a character (a lone surrogate), which no database can store", 400)
-    if isinstance(error, MissingExtraError):
-        return Refusal(str(error), 501)
-    if isinstance(error, TooLargeError):
-        return Refusal(str(error), 413)
-    return Refusal(str(error), 400)
+    statuses = ((MissingExtraError, 501), (TooLargeError, 413))
+    return Refusal(str(error), next((status for kind, status in statuses if isinstance(error, kind)), 400))

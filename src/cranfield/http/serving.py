@@ -119,19 +119,15 @@ def _behind(manner: ServerSettings) -> ServerSettings:
 
 def bound(manner: ServerSettings, limits: ClientLimits | None = None) -> tuple[Listener, ServerSettings]:
     """A listening socket with limits, and the settings with its actual port."""
-    proxies = _Addresses(manner.proxy)
-    opened = Listener(
-        socket.AF_INET6 if ":" in manner.host else socket.AF_INET, Connections(limits or ClientLimits(), proxies)
-    )
+    family = socket.AF_INET6 if ":" in manner.host else socket.AF_INET
+    opened = Listener(family, Connections(limits or ClientLimits(), _Addresses(manner.proxy)))
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((manner.host, manner.port))
     except OSError as error:
         opened.close()
-        reason = (error.strerror or str(error)).lower()
-        raise DataError(
-            f"cannot listen at {manner.host} port {manner.port}: {reason}; choose another --port, 0 takes a free one"
-        ) from None
+        problem = f"cannot listen at {manner.host} port {manner.port}: {(error.strerror or str(error)).lower()}"
+        raise DataError(f"{problem}; choose another --port, 0 takes a free one") from None
     return opened, replace(manner, port=opened.getsockname()[1])
 
 

@@ -116,7 +116,7 @@ class Inputs:
         from cranfield.formats import as_runs
 
         rules = self.conventions()
-        opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields, **self._table_options)
+        opened = as_runs(self.files(*more), self.run_format, self.lenient, self.fields, **self.dialect.options)
         return [rules.ordered(self.with_ids(run)) for run in opened]
 
     def with_ids(self, run: Run) -> Run:
@@ -132,17 +132,13 @@ class Inputs:
 
         return Dialect(self.delimiter, self.encoding, self.decimal)
 
-    @property
-    def _table_options(self) -> dict[str, str | None]:
-        return {"delimiter": self.delimiter, "encoding": self.encoding, "decimal": self.decimal}
-
     def open_qrels(self) -> Qrels:
         """The judgments, opened."""
         from cranfield.formats.runs_and_qrels import as_qrels
         from cranfield.formats.topic_tables import qrels_by_id
 
         duplicates = self.changes.get("duplicates", "error")
-        options = {**self._table_options, "duplicates": duplicates, "grades": self.grades}
+        options: dict[str, Any] = {**self.dialect.options, "duplicates": duplicates, "grades": self.grades}
         qrels = as_qrels(self.judgments, self.qrels_format, self.lenient, fields=self.fields, **options)
         if self.queries is None:
             return qrels
@@ -191,7 +187,7 @@ class Inputs:
             "qrels_format": self.qrels_format,
             "run_format": self.run_format,
             "fields": self.fields,
-            **self._table_options,
+            **self.dialect.options,
             "grades": self.grades,
             "ignore_case": self.ignore_case or None,
             "threads": self.threads,

@@ -10,59 +10,30 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from cranfield.base.kernels.table import (
-    FaultError,
-    FieldNumbers,
-    HitRows,
-    LineFault,
-    LineLayout,
-    Order,
-    RowTable,
-    Strings,
-    Top,
-    decode,
-    encode,
-)
+from cranfield.base.kernels.table import FaultError as FaultError
+from cranfield.base.kernels.table import FieldNumbers as FieldNumbers
+from cranfield.base.kernels.table import HitRows as HitRows
+from cranfield.base.kernels.table import LineFault as LineFault
+from cranfield.base.kernels.table import LineLayout as LineLayout
+from cranfield.base.kernels.table import Order as Order
+from cranfield.base.kernels.table import RowTable as RowTable
+from cranfield.base.kernels.table import Strings as Strings
+from cranfield.base.kernels.table import Top as Top
+from cranfield.base.kernels.table import decode as decode
+from cranfield.base.kernels.table import encode as encode
 
 if TYPE_CHECKING:  # both kernels have the same interface
     from types import ModuleType
 
-    from cranfield.base.kernels.twin import (
-        Index,
-        hits_of_mapping,
-        hits_of_table,
-        hits_of_text,
-        named,
-        parse,
-        rows_of_mapping,
-        run_lines,
-        top_documents,
-    )
-
-__all__ = [
-    "NATIVE",
-    "FaultError",
-    "FieldNumbers",
-    "HitRows",
-    "Index",
-    "LineFault",
-    "LineLayout",
-    "Order",
-    "RowTable",
-    "Strings",
-    "Top",
-    "decode",
-    "encode",
-    "hits_of_mapping",
-    "hits_of_table",
-    "hits_of_text",
-    "named",
-    "parse",
-    "processors",
-    "rows_of_mapping",
-    "run_lines",
-    "top_documents",
-]
+    from cranfield.base.kernels.twin import Index as Index
+    from cranfield.base.kernels.twin import hits_of_mapping as hits_of_mapping
+    from cranfield.base.kernels.twin import hits_of_table as hits_of_table
+    from cranfield.base.kernels.twin import hits_of_text as hits_of_text
+    from cranfield.base.kernels.twin import named as named
+    from cranfield.base.kernels.twin import parse as parse
+    from cranfield.base.kernels.twin import rows_of_mapping as rows_of_mapping
+    from cranfield.base.kernels.twin import run_lines as run_lines
+    from cranfield.base.kernels.twin import top_documents as top_documents
 
 
 def _choose() -> ModuleType:

@@ -6,7 +6,6 @@ changes. If a topic has lines in several stretches (as in a file sorted by docum
 
 from __future__ import annotations
 
-import threading
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from cranfield.base.kernels.table import (
     encode,
     refuse_ids,
 )
+from cranfield.base.worker_threads import work_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -207,24 +207,14 @@ def _rows(hits: bytes) -> Any:
 
 
 def _in_threads(jobs: list[Callable[[], Any]]) -> list[Any]:
-    """Run the jobs at the same time, the first on this thread."""
+    """Run the jobs at the same time."""
     answers: list[Any] = [None] * len(jobs)
-    failed: list[BaseException] = []
+    places = iter(range(len(jobs)))
 
-    def work(i: int) -> None:
-        try:
-            answers[i] = jobs[i]()
-        except BaseException as error:  # handed to the caller below
-            failed.append(error)
+    def work(place: int) -> None:
+        answers[place] = jobs[place]()
 
-    others = [threading.Thread(target=work, args=(i,)) for i in range(1, len(jobs))]
-    for thread in others:
-        thread.start()
-    work(0)
-    for thread in others:
-        thread.join()
-    if failed:
-        raise failed[0]
+    work_through(lambda: next(places, None), work, len(jobs))
     return answers
 
 

@@ -7,7 +7,7 @@ and most lines never need to become Python strings.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -244,20 +244,10 @@ class RowTable:
 
     def take(self, rows: npt.NDArray[Any]) -> RowTable:
         """The table of these rows, in that order."""
-        return RowTable(
-            self.topics,
-            self.topic[rows],
-            self.documents.take(rows),
-            self.value[rows],
-            self.labels,
-            self.label[rows] if len(self.label) else self.label,
-            self.start[rows] if len(self.start) else self.start,
-            self.skipped,
-        )
-
-
-def _no_hits() -> npt.NDArray[np.int32]:
-    return np.zeros((0, 5), np.int32)
+        label = self.label[rows] if len(self.label) else self.label
+        start = self.start[rows] if len(self.start) else self.start
+        topic, documents, value = self.topic[rows], self.documents.take(rows), self.value[rows]
+        return replace(self, topic=topic, documents=documents, value=value, label=label, start=start)
 
 
 @dataclass
@@ -278,7 +268,7 @@ class HitRows:
     others: list[str]  # topics of the run that the index does not know
     tag: str | None = None  # the last line's
     skipped: list[LineFault] = field(default_factory=list)
-    single: npt.NDArray[np.int32] = field(default_factory=_no_hits)
+    single: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 5), np.int32))
 
 
 class Top(NamedTuple):

@@ -135,12 +135,11 @@ def _add_usual(rows: _Rows, piece: bytes, offset: int) -> bool:
     if not piece.endswith(b"\n"):
         ends = np.append(ends, len(piece))
     starts = np.concatenate([[0], ends[:-1] + 1])
-    if (
-        len(begins) != number * len(ends)
-        or (begins[::number] < starts).any()
-        or (begins[number - 1 :: number] > ends).any()
-    ):
-        return False  # the count of words fits, so each line has its own words only if its first and its last word lie in it
+    if len(begins) != number * len(ends):
+        return False
+    # the count of words fits, so each line has its own words only if its first and its last word lie in it
+    if (begins[::number] < starts).any() or (begins[number - 1 :: number] > ends).any():
+        return False
     words = piece.split()
     fields = [words[column::number] for column in range(number)]
     values = _usual_values(fields[layout.value], layout.finite)
@@ -216,9 +215,8 @@ def hits_of_table(index: Index, table: RowTable, order: Order) -> HitRows:
         if name not in index.number:
             others += [decode(name)] if len(rows) else []
             continue
-        names, scores, repeated = _scored_documents(
-            [documents[i] for i in rows.tolist()], table.value[rows], name, order
-        )
+        ids = [documents[i] for i in rows.tolist()]
+        names, scores, repeated = _scored_documents(ids, table.value[rows], name, order)
         if order.duplicates == "error" and not order.collapse:
             again += [int(table.start[rows[i]]) if len(table.start) else int(rows[i]) for i in repeated]
         if names:
@@ -321,23 +319,22 @@ Part = tuple[list[Any], "Floats", "Mapping[Any, int]"]  # a topic's documents an
 
 
 def _hit_rows(index: Index, parts: Mapping[int, Part], others: Iterable[str], order: Order) -> HitRows:
-    single = [np.empty((0, 5), np.int32)]
+    single, in_single = [np.empty((0, 5), np.int32)], order._replace(single=True)
     retrieved = np.zeros(len(index.rows), np.int32)
     columns = [np.empty((0, 5), np.int32)]
     for t in sorted(parts):
         retrieved[t] = len(parts[t][0])
         columns.append(_hits(t, *parts[t], order))
-        if not order.single and order.ties != "input" and _ties_in_single(parts[t][1]):
-            single.append(_moved(columns[-1], _hits(t, *parts[t], order._replace(single=True))))
+        if not order.single and order.ties != "input" and _ties_in_single(parts[t][1], in_single):
+            single.append(_moved(columns[-1], _hits(t, *parts[t], in_single)))
     topic, row, rank, first, last = np.concatenate(columns).T.copy()
     return HitRows(topic, row, rank, first, last, retrieved, list(others), single=np.concatenate(single))
 
 
-def _ties_in_single(scores: Floats) -> bool:
+def _ties_in_single(scores: Floats, in_single: Order) -> bool:
     """Whether scores that differ are equal as 32-bit floats."""
     falling = np.sort(scores)
-    with np.errstate(over="ignore"):
-        singles = falling.astype(np.float32)
+    singles = compared(falling, in_single)
     return bool(((falling[1:] != falling[:-1]) & (singles[1:] == singles[:-1])).any())
 
 

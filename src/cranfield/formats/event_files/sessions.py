@@ -46,9 +46,8 @@ class SessionEvents(EventFormat):
         base: int | None = None
         for number, row in table:
             if reading.time is None and not row.get("time"):
-                raise BadLineError(
-                    reading.path, number, "expected a column of times, found none; --time says when it was"
-                )
+                problem = "expected a column of times, found none; --time says when it was"
+                raise BadLineError(reading.path, number, problem)
             if page and _search(row) != _search(page[0][1]):
                 base = _base(reading, page, base)
                 yield from _events(reading, page, base)
@@ -103,9 +102,8 @@ def _position(path: str, number: int, row: dict[str, str]) -> int:
     try:
         return whole(float(row["position"]))
     except (ValueError, OverflowError):
-        raise BadLineError(
-            path, number, f"expected a whole number as rank, found {shortened(row['position'])!r}"
-        ) from None
+        problem = f"expected a whole number as rank, found {shortened(row['position'])!r}"
+        raise BadLineError(path, number, problem) from None
 
 
 def _events(
@@ -130,9 +128,8 @@ def _events(
     for line, row in page:
         clicked = CLICKED.get(row["clicked"].strip().lower())
         if clicked is None:
-            raise BadLineError(
-                reading.path, line, f"expected true or false as clicked, found {shortened(row['clicked'])!r}"
-            )
+            problem = f"expected true or false as clicked, found {shortened(row['clicked'])!r}"
+            raise BadLineError(reading.path, line, problem)
         if clicked:
             yield (
                 line,

@@ -94,9 +94,8 @@ def _lines(reading: EventReading) -> tuple[list[Line], list[Line]]:
         meant = next((row[name] for name in ACTIONS if isinstance(row.get(name), dict) and len(row) == 1), None)
         if meant is not None:
             if action is not None:
-                raise BadLineError(
-                    reading.path, number, "expected the row of the bulk action above, found another action"
-                )
+                problem = "expected the row of the bulk action above, found another action"
+                raise BadLineError(reading.path, number, problem)
             action = meant
             continue
         for name in ("event_attributes", "query_attributes"):
@@ -123,10 +122,8 @@ def _searches(queries: list[Line], reading: EventReading) -> dict[str, Line]:
     doubtful = [(search, lines) for search, lines in rows.items() if len({_query(line) for line in lines}) > 1]
     for search, lines in doubtful[:MOST_NAMED]:
         other = next(line for line in lines if _query(line) != _query(lines[0]))
-        problem = (
-            f"query_id {search!r} has another query text in line {other.number}; the earliest row with hits counts"
-        )
-        reading.notes.append(f"{reading.path}:{lines[0].number}: {problem}")
+        problem = f"query_id {search!r} has another query text in line {other.number}"
+        reading.notes.append(f"{reading.path}:{lines[0].number}: {problem}; the earliest row with hits counts")
     if len(doubtful) > MOST_NAMED:
         reading.notes.append(f"{len(doubtful) - MOST_NAMED:,} more query ids have several query texts")
     return {

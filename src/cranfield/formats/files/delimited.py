@@ -14,7 +14,7 @@ from cranfield.base.collection import Duplicates, FileRow, Qrels
 from cranfield.base.errors import DataError, FormatError
 from cranfield.base.kernels import RowTable, decode, encode
 from cranfield.formats.csv_tables import SeparatedValues, header_text, split_header
-from cranfield.formats.format import BOTH, Format, FormatEvidence, Head, Kind, Strength, in_batches, rows_of
+from cranfield.formats.format import BATCH, BOTH, Format, FormatEvidence, Head, Kind, Strength, in_batches, rows_of
 from cranfield.formats.named_columns import CHUNK, HEADERS, RowCollector, find, is_header, kinds_of, quick_table
 from cranfield.formats.pool_files import begins_sheet, graded, judged_lines, read_sheet
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cranfield.formats.streams import Opened
 
 
-BATCH = 10_000  # rows written at a time
 PLAIN = re.compile(r"[0-9+.eE-]*")  # float() and the kernels read these characters as the same numbers
 INFINITE = {float("inf"), float("-inf")}
 
@@ -100,10 +99,9 @@ class Delimited(Format):
             try:
                 bytes(ids.block).decode()
             except UnicodeDecodeError:
-                identifier = next(each for each in ids if decode(each).encode(errors="replace") != each)
-                raise FormatError(
-                    f"{where}: the id {decode(identifier)!r} is no UTF-8, which {self.name} cannot hold; use trec or jsonl"
-                ) from None
+                odd = next(decode(each) for each in ids if decode(each).encode(errors="replace") != each)
+                problem = f"the id {odd!r} is no UTF-8, which {self.name} cannot hold"
+                raise FormatError(f"{where}: {problem}; use trec or jsonl") from None
 
     def write(self, table: RowTable, kind: Kind, tag: str) -> Iterator[bytes]:
         """A header, and one line per row."""
@@ -195,7 +193,8 @@ def _added_at_once(rows: RowCollector, table: SeparatedValues, chunk: list[Table
     if INFINITE & {*values}:
         return False
     if "." in digits:
-        table.numbers.saw_points(next(row.line for row, text in zip(chunk, numbers, strict=True) if "." in text))
+        first = next(i for i, text in enumerate(numbers) if "." in text)
+        table.numbers.read(numbers[first], chunk[first].line)  # decides that decimal points separate
     rows.add_columns(topics, documents, values, labels[0] if labels else ())
     return True
 
@@ -272,6 +271,5 @@ class Sheet(Format):
         for ids in (table.topics, table.documents):
             for each in ids:
                 if not each or decode(each).encode(errors="replace") != each:
-                    raise FormatError(
-                        f"{where}: {decode(each)!r} is empty or no UTF-8, which a sheet cannot hold; use jsonl"
-                    )
+                    problem = f"{decode(each)!r} is empty or no UTF-8, which a sheet cannot hold"
+                    raise FormatError(f"{where}: {problem}; use jsonl")

@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import BadLineError, DataError, DuplicateError, FormatError
 from cranfield.base.kernels import RowTable, decode
-from cranfield.formats.format import (
-    BOTH,
-    USUAL,
-    Fields,
-    Format,
-    FormatEvidence,
-    Head,
-    Kind,
-    Source,
-    Strength,
-    in_batches,
-    rows_of,
-)
+from cranfield.formats.format import BOTH, Format, FormatEvidence, Head, Kind, Strength, in_batches, rows_of
 from cranfield.formats.named_columns import (
     CHUNK,
     HEADERS,
@@ -41,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from cranfield.base.kernels.table import Buffer
+    from cranfield.formats.format import Source
 
 
 OBJECT = re.compile(rb"\s*\{\s*(?:\}|$|\"(?:[^\"\\]|\\.)*\"\s*:\s*\{)")  # nothing yet, or an object as the first value
@@ -83,9 +72,8 @@ class JsonFormat(Format):
         if isinstance(content, _Twice):
             raise FormatError(f"{where}: topic {content.twice!r} stands twice")
         if not isinstance(content, dict):
-            raise FormatError(
-                f"{where}: expected {{topic: {{document: number}}}} or a list of rows, found {content!r:.60}"
-            )
+            expected = "{topic: {document: number}} or a list of rows"
+            raise FormatError(f"{where}: expected {expected}, found {content!r:.60}")
         _check_numbers(content, kind, where)
         if any(isinstance(documents, _Twice) for documents in content.values()):
             return _table_with_duplicates(content, kind, where)
@@ -131,8 +119,17 @@ class JsonLinesFormat(Format):
         raw = bytes(buffer)
         if kind == "run" and _holds_results(raw):
             return table_of_rows(_results(_lines(raw, where)), kind, where, lenient, self.fields)
-        quick = _quick(raw, kind, where, self.fields)
+        quick = self._quick(raw, kind, where)
         return table_of_rows(_lines(raw, where), kind, where, lenient, self.fields) if quick is None else quick
+
+    def _quick(self, raw: bytes, kind: Kind, where: str) -> RowTable | None:
+        """The rows, if all lines have the fields of the first line in its order and none is unusual; else None."""
+        start = len(raw) - len(raw.lstrip())
+        first = _first_row(raw)
+        if type(first) is not dict or not first:
+            return None
+        at = f"{where}:{raw[:start].count(NEWLINE) + 1}"
+        return quick_table(raw, start, "", list(first), kind, at, self.fields)
 
     def write(self, table: RowTable, kind: Kind, tag: str) -> Iterator[bytes]:
         """One object per line; bytes that are not UTF-8 become escaped surrogates and read back the same."""
@@ -164,9 +161,8 @@ def _parsed(content: bytes, where: str) -> Any:
     try:
         return json.loads(decode(content), object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise BadLineError(
-            where, error.lineno, f"expected JSON, found a mistake at column {error.colno} ({error.msg})"
-        ) from error
+        problem = f"expected JSON, found a mistake at column {error.colno} ({error.msg})"
+        raise BadLineError(where, error.lineno, problem) from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{where}: no JSON that can be read ({error})") from error
 
@@ -192,15 +188,6 @@ def _table_with_duplicates(content: Mapping[str, Any], kind: Kind, where: str) -
         for document, value in documents.pairs if isinstance(documents, _Twice) else documents.items():
             rows.add(id_of(topic), id_of(document), number_of(value, kind), None)
     return rows.table()
-
-
-def _quick(raw: bytes, kind: Kind, where: str, fields: Fields = USUAL) -> RowTable | None:
-    """The rows, if all lines have the fields of the first line in its order and none is unusual; else None."""
-    start = len(raw) - len(raw.lstrip())
-    first = _first_row(raw)
-    if type(first) is not dict or not first:
-        return None
-    return quick_table(raw, start, "", list(first), kind, f"{where}:{raw[:start].count(NEWLINE) + 1}", fields)
 
 
 NEWLINE = b"\n"

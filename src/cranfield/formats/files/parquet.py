@@ -80,10 +80,7 @@ def _ids(arrow: Any, ids: Strings) -> Any:
     block = bytes(ids.block[ids.offsets[0] : ids.offsets[-1]])
     kind = arrow.large_string()
     try:
-        block.decode("utf-8")
-        _ = (
-            [item.decode("utf-8") for item in ids] if not block.isascii() else None
-        )  # an id may not be cut inside a character
+        _ = block.isascii() or [item.decode("utf-8") for item in ids]  # each id: none may be cut inside a character
     except UnicodeDecodeError:
         kind = arrow.large_binary()
     offsets = (ids.offsets - ids.offsets[0]).astype("int64")

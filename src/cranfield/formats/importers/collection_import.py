@@ -295,9 +295,8 @@ def _judged_only(topics: list[Topic], judged: Qrels, notes: list[str]) -> list[T
     judged_ids = set(judged.topics)
     judged_topics = [topic for topic in topics if topic.id in judged_ids]
     if len(judged_topics) < len(topics):
-        notes.append(
-            f"of {len(topics):,} topics {len(judged_topics):,} are judged in this split; the others are left out"
-        )
+        count = f"of {len(topics):,} topics {len(judged_topics):,} are judged in this split"
+        notes.append(f"{count}; the others are left out")
     return judged_topics
 
 
@@ -387,10 +386,9 @@ class _Watched:
         for number, document in enumerate(self.read.documents(), 1):
             if hash(document.id) in suspects:
                 if document.id in first_rows:
-                    again = (
-                        f"document {document.id!r} occurs twice; it was document {first_rows[document.id]:,} already"
-                    )
-                    raise BadLineError(*(self.read.at or (files, number)), again)
+                    first = f"it was document {first_rows[document.id]:,} already"
+                    problem = f"document {document.id!r} occurs twice; {first}"
+                    raise BadLineError(*(self.read.at or (files, number)), problem)
                 first_rows[document.id] = number
 
     def remarks(self) -> list[str]:

@@ -199,16 +199,13 @@ def judgments_of(paths: Sequence[str], options: ImportOptions) -> Qrels | None:
         return None
 
     def read_one(path: str) -> Qrels:
-        dialect = options.dialect
         qrels = read_qrels(
             path,
             lenient=options.lenient,
             fields=options.of_judgments,
-            delimiter=dialect.delimiter,
-            encoding=options.encoding,
-            decimal=dialect.decimal,
             duplicates=options.duplicates,
             grades=options.grades,
+            **options.dialect.options,
         )
         skipped = len(qrels.skipped)
         say([f"{os.path.basename(path)}: {counted(skipped, 'malformed line')} skipped"] if skipped else [])

@@ -368,9 +368,8 @@ class Lisa(ClassicSource):
                     left = int(word)
         if left:
             lacking = "none, nor their count" if left < 0 else f"{left} too few"
-            raise BadLineError(
-                path, number, f"topic {topic}: expected documents, found {lacking}; is the file cut off?"
-            )
+            problem = f"topic {topic}: expected documents, found {lacking}; is the file cut off?"
+            raise BadLineError(path, number, problem)
 
     def _blocks(self, path: str) -> Iterator[ImportedJudgment]:
         """The documents of each query up to -1, checked against their count."""

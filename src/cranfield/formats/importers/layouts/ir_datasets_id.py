@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.collection import Document, Grade, Topic
 from cranfield.base.errors import DataError, FormatError
 from cranfield.base.optional_packages import needed
-from cranfield.formats.importers.source import (
-    CollectionSource,
-    Files,
-    ImportedJudgment,
-    ImportOptions,
-    merged_judgments,
-)
+from cranfield.formats.importers.source import CollectionSource, ImportedJudgment, merged_judgments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.base.collection import Qrels
+    from cranfield.formats.importers.source import Files, ImportOptions
 
 
 IDS = ("doc_id", "query_id")
@@ -47,9 +42,8 @@ class IrDatasets(CollectionSource):
         try:
             dataset = ir_datasets.load(self.identifier)
         except KeyError:
-            raise FormatError(
-                f"ir_datasets knows no data set {self.identifier!r}; ir_datasets list names them"
-            ) from None
+            problem = f"ir_datasets knows no data set {self.identifier!r}"
+            raise FormatError(f"{problem}; ir_datasets list names them") from None
         if not dataset.has_docs():
             raise FormatError(f"{self.identifier}: this data set of ir_datasets has no documents")
         return dataset

@@ -19,15 +19,7 @@ from cranfield.base.errors import BadLineError
 from cranfield.base.notifications import say, tell_used
 from cranfield.base.optional_packages import needed
 from cranfield.base.text_layout import counted
-from cranfield.formats.csv_tables import (
-    HEAD,
-    as_utf8,
-    choose_delimiter,
-    dialect_in_words,
-    known_encoding,
-    open_table,
-    rows_of,
-)
+from cranfield.formats.csv_tables import HEAD, as_utf8, choose_delimiter, dialect_in_words, is_wide, open_table, rows_of
 from cranfield.formats.frames import arrow_in_words
 from cranfield.formats.importers.source import CollectionSource, Files, ImportOptions, named_like, one_split
 from cranfield.formats.named_columns import DOCUMENT
@@ -92,9 +84,8 @@ class TableSource(CollectionSource):
             yield Document(name, _text(row, title, path, number), _text(row, text, path, number), row)
 
     def _document_columns(self, row: dict[str, Any], path: str, number: int) -> tuple[str, str, str]:
-        identifier, title, text = (
-            self._column(row, *each) for each in (("id", IDS), ("title", TITLES), ("text", TEXTS))
-        )
+        roles = ("id", IDS), ("title", TITLES), ("text", TEXTS)
+        identifier, title, text = (self._column(row, *role) for role in roles)
         if not identifier or not (text or title):
             content = "an id" if not identifier else "a text or a title"
             raise _no_column(row, content, "--field id=COLUMN --field text=COLUMN", path, number)
@@ -110,9 +101,8 @@ class TableSource(CollectionSource):
             identifier, title = self._topic_columns(row)
             if place == 1 and not identifier and title and ("topic" not in self.options.fields or self.files.qrels):
                 numbered = True
-                self.notes.append(
-                    f"{os.path.basename(path)}: no column has the topics' ids; they are numbered 1, 2, 3 …"
-                )
+                note = "no column has the topics' ids; they are numbered 1, 2, 3 …"
+                self.notes.append(f"{os.path.basename(path)}: {note}")
             if bool(identifier) == numbered or not (title or self._column(row, "description", DESCRIPTIONS)):
                 content = "what it asks" if identifier else "a topic's id"
                 raise _no_column(row, content, "--field topic=COLUMN --field query=COLUMN", path, number)
@@ -242,9 +232,8 @@ class CsvLayout(TableSource):
         say([f"{os.path.basename(path)}: {counted(skipped, 'malformed row')} skipped"] if skipped else [])
 
     def encoding_of(self, path: str) -> str:
-        return (
-            self._opened(path)[1] if os.path.isfile(path) else super().encoding_of(path)
-        )  # a pipe can be read only once
+        # a pipe can be read only once
+        return self._opened(path)[1] if os.path.isfile(path) else super().encoding_of(path)
 
     def _opened(self, path: str) -> tuple[bytes, str, Iterator[str]]:
         """The first lines as UTF-8, their encoding, and all lines as text."""
@@ -270,7 +259,7 @@ class CsvLayout(TableSource):
 def _is_wide(path: str, encoding: str | None) -> bool:
     """Whether a file is UTF-16 or UTF-32, by its first bytes or by the option."""
     if encoding is not None:
-        return known_encoding(encoding).startswith(("utf-16", "utf-32"))
+        return is_wide(encoding)
     with open(path, "rb") as file:
         return wide_encoding(file.read(64)) is not None
 
