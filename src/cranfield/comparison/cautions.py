@@ -396,8 +396,7 @@ def _p_without_topic(evidence: ComparisonEvidence, tests: list[tuple[RunPair, in
         assert isinstance(test, Test)
         one, other = (np.stack([row[side] for row in rows]) for side in (1, 2))
         question = evidence.question(lower, weights=np.frombuffer(weighed) if weighed else None)
-        outcomes = test.without_interval(one, other, question)
-        for (place, *_), outcome in zip(rows, outcomes, strict=True):
+        for (place, *_), outcome in zip(rows, test.without_interval(one, other, question), strict=True):
             answer[place] = outcome.p
     return [p if p == p else 1.0 for p in answer]
 
@@ -449,14 +448,9 @@ def undetectable(evidence: ComparisonEvidence) -> Iterator[Caution]:
     level = _deciding_level(evidence)
     at = f" at {level:.2g}, the corrected level" if level < evidence.alpha else ""
     for pair in evidence.best_first():
-        open_ = pair.p == pair.p and not evidence.significant(pair) and evidence.answer(pair) != "no"
-        if (
-            not open_
-            or pair.contradictory
-            or pair.n < 3
-            or not abs(pair.effect) > 0
-            or _asks_other_direction(evidence, pair)
-        ):
+        tested = pair.p == pair.p and pair.n > 2 and abs(pair.effect) > 0 and not pair.contradictory
+        open_ = tested and not evidence.significant(pair) and evidence.answer(pair) != "no"
+        if not open_ or _asks_other_direction(evidence, pair):
             continue
         least = _detectable_difference(evidence, pair, level)
         if abs(pair.difference) < least:
@@ -503,12 +497,9 @@ def _detectable_effect(test: str, n: int, ties: int, alpha: float, two_sided: bo
     """
     alternative: Alternative = "two-sided" if two_sided else "greater"
     compares = any_test(test).compares
-    if compares == "wins":
-        design, n = Design("sign", sd=1.0, alpha=alpha, alternative=alternative), n - ties
-    else:
-        design = Design("t", sd=1.0, alpha=alpha, alternative=alternative)
-        n = max(2, round(WILCOXON_EFFICIENCY * n)) if compares == "ranks" else n
+    design = Design("sign" if compares == "wins" else "t", sd=1.0, alpha=alpha, alternative=alternative)
+    sizes = {"wins": n - ties, "ranks": max(2, round(WILCOXON_EFFICIENCY * n))}
     try:
-        return detectable_difference(design, n, WANTED_POWER)
+        return detectable_difference(design, sizes.get(compares, n), WANTED_POWER)
     except DataError:  # no difference is large enough
         return float("inf")

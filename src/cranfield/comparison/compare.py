@@ -16,7 +16,7 @@ from cranfield.base.parameters import LARGEST_SCORE
 from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.base.text_layout import listed
 from cranfield.comparison.cautions import Caution, all_cautions, grouped_texts
-from cranfield.comparison.comparison_text import content, pair_table, visible_pairs
+from cranfield.comparison.comparison_text import page, pair_table, screen, visible_pairs
 from cranfield.comparison.evidence import ComparisonEvidence, Names, compare_systems
 from cranfield.comparison.label_noise import DRAWS, LabelNoise
 from cranfield.comparison.label_noise import label_noise as redraw_labels
@@ -95,7 +95,8 @@ class Comparison(ComparisonEvidence, Answer):
         return pair_table(self, visible_pairs(self, how.every), how)
 
     def content(self, how: Layout) -> Iterator[Part]:
-        return content(self, self.efficiency, how, self.label_noise)
+        write = screen if how.medium == "text" else page
+        return write(self, self.efficiency, how, self.label_noise)
 
     def __repr__(self) -> str:
         return self.to_text(bars=False)
@@ -286,7 +287,9 @@ def evidence_of(
     if len(names) < 2:
         raise DataError(f"expected two systems or more to compare, found {len(names)}: {listed(names)}")
     baseline_names = _baselines(baselines, systems)
-    names_of_pairs = _pair_names(names, baseline_names)
+    others = [name for name in names if name not in baseline_names]
+    against_baselines = [(one, other) for one in baseline_names for other in others]
+    names_of_pairs = against_baselines or list(combinations(names, 2))
     p_values = len(names_of_pairs) * len(scored.scores.measures)
     by = systems.weighed_by
     if by and systems.has_seeds(*names):
@@ -331,14 +334,6 @@ def _baselines(names_typed: str | Iterable[str] | None, systems: Systems) -> lis
             raise ConventionError(f"no run {typed!r} for the baseline; there are {listed(names, most=10)}")
         answer.append(name)
     return list(dict.fromkeys(answer))
-
-
-def _pair_names(names: list[str], baselines: list[str]) -> Names:
-    """The names of each pair to compare, the baseline first."""
-    others = [name for name in names if name not in baselines]
-    if not baselines or not others:
-        return list(combinations(names, 2))
-    return [(one, other) for one in baselines for other in others]
 
 
 def _refuse_infinite(scores: Scores) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.results import Cell, Drawing, Layout, Lines, Part, Table, html_text
 from cranfield.base.text_layout import counted, cut, cut_end, in_line, name_list, p_value, width
 from cranfield.comparison.evidence import QUESTIONS
-from cranfield.comparison.pair import disagreement, run_on_side
+from cranfield.comparison.pair import better_and_worse, disagreement, run_on_side
 from cranfield.comparison.score_tables import SEEDS, lists_nonrelevant
 from cranfield.evaluation.sanity_checks import LITTLE_JUDGED
 from cranfield.evaluation.scores import conventions_in_words
@@ -135,9 +135,8 @@ def _answers_in_words(evidence: ComparisonEvidence) -> str:
     answers = [evidence.answer(pair) or "no answer" for pair in evidence.pairs]
     counts = {word: answers.count(word) for word in ("yes", "no", "not shown", "no answer") if word in answers}
     text = ", ".join(f"{word} for {number:,}" for word, number in counts.items())
-    return (
-        f"is the second run {QUESTIONS[evidence.alternative]} than the first? {text} of {counted(len(answers), 'pair')}"
-    )
+    pairs = counted(len(answers), "pair")
+    return f"is the second run {QUESTIONS[evidence.alternative]} than the first? {text} of {pairs}"
 
 
 MOST_ROWS, MOST_SENTENCES = 40, 12  # unless all are asked for
@@ -157,16 +156,10 @@ MARKS = {  # what else a mark may mean
 }
 
 
-def content(
-    evidence: ComparisonEvidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None = None
-) -> Iterator[Part]:
-    """The text of a comparison for a screen, or for a page (HTML, Markdown)."""
-    return (_screen if how.medium == "text" else _page)(evidence, efficiency, how, label_noise)
-
-
-def _page(
+def page(
     evidence: ComparisonEvidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None
 ) -> Iterator[Part]:
+    """The text of a comparison for a page (HTML, Markdown)."""
     pairs = visible_pairs(evidence, how.every)
     spoken = pairs if how.every else pairs[:MOST_SENTENCES]
     yield pair_table(evidence, pairs, how)
@@ -182,7 +175,7 @@ def _page(
     yield Lines(made_by(evidence), dim=True)
 
 
-def _screen(
+def screen(
     evidence: ComparisonEvidence, efficiency: Efficiency | None, how: Layout, label_noise: LabelNoise | None
 ) -> Iterator[Part]:
     """The text for a screen: the verdict first, then the tables, tests and bars behind it, without the cautions."""
@@ -295,13 +288,9 @@ def pair_table(evidence: ComparisonEvidence, pairs: list[RunPair], how: Layout) 
     number = f" {len(pairs)} of {len(evidence.pairs):,} pairs are shown." if len(pairs) < len(evidence.pairs) else ""
     by = f", by {evidence.weighed_by}" if weighed else ""
     title = f"Differences, run B minus run A{by}.{number}"
-    return Table(head, rows, names=3, title=title, spare=() if how.states_defaults else _spare(head, bool(corrected)))
-
-
-def _spare(head: list[str], corrected: bool) -> tuple[int, ...]:
-    """The columns that a narrow screen drops, the first to go first."""
-    names = ("d_z", "mean A", "mean B", "W/T/L", *["p"] * corrected)
-    return tuple(head.index(name) for name in names if name in head)
+    spare = ["d_z", "mean A", "mean B", "W/T/L", *(["p"] if corrected else [])]  # the first to go first
+    dropped = [] if how.states_defaults else [head.index(name) for name in spare if name in head]
+    return Table(head, rows, names=3, title=title, spare=dropped)
 
 
 def _effect(pair: RunPair, how: Layout, with_interval: bool) -> Cell:
@@ -435,22 +424,14 @@ def _p_from(outcome: Any, how: Layout) -> str:
     return "exact" if outcome.exact else f"{outcome.resamples:,} drawn" if outcome.resamples else "approximate"
 
 
-def _better_and_worse(outcome: Any, lower_is_better: bool) -> tuple[float, float] | None:
-    """The probabilities of a Bayesian test that the other run is better, and worse."""
-    if "P(better)" not in outcome.extra:
-        return None
-    higher, lower = outcome.extra["P(better)"], outcome.extra["P(worse)"]
-    return (lower, higher) if lower_is_better else (higher, lower)
-
-
 def _chance(outcome: Any, lower_is_better: bool, how: Layout) -> str:
     """The p-value; for a Bayesian test the probability of being better."""
-    chances = _better_and_worse(outcome, lower_is_better)
+    chances = better_and_worse(outcome, not lower_is_better)
     return how.p_value(outcome.p) if chances is None else f"P(better) {chances[0]:.3f}"
 
 
 def _beside(outcome: Any, lower_is_better: bool) -> str:
-    chances = _better_and_worse(outcome, lower_is_better)
+    chances = better_and_worse(outcome, not lower_is_better)
     if chances is not None:
         better, worse = chances
         return f"P(better) {better:.3f}, P(within rope) {outcome.extra['P(rope)']:.3f}, P(worse) {worse:.3f}"

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
     from cranfield.base.results import Part
     from cranfield.base.run import Run
-
-    Progress = Callable[[int, int | None], None]  # (pairs done, pairs in all)
+    from cranfield.comparison.score_tables import Progress
 
 
 UNIONS = ("union", "both")
@@ -292,15 +291,14 @@ def _pair(
     likeness = {t: {kind: alike(one[t], other[t]) for kind, alike in likenesses.items()} for t in common}
     topics = {t: {kind: value for kind, (value, _) in each.items()} for t, each in likeness.items()}
     reasons = {t: {kind: why for kind, (_, why) in each.items() if why} for t, each in likeness.items()}
+    reasons = {t: why for t, why in reasons.items() if why}
     values, undefined = {}, {}
     for kind in likenesses:
         defined = [each[kind] for each in topics.values() if each[kind] == each[kind]]
         values[kind] = float(np.mean(defined)) if defined else np.nan
         if not defined:
             undefined[kind] = f"it is for every topic (topic {common[0]!r}: {reasons[common[0]][kind]})"
-    return CorrelatedPair(
-        first, second, len(common), values, undefined, topics, {t: why for t, why in reasons.items() if why}
-    )
+    return CorrelatedPair(first, second, len(common), values, undefined, topics, reasons)
 
 
 def _lacking(one: str, other: str, lists: Mapping[str, dict[str, Ranked]]) -> list[str]:
@@ -318,8 +316,10 @@ def _little_shared(one: str, other: str, lists: Mapping[str, dict[str, Ranked]],
     """A remark if tau union is requested and the lists share few documents."""
     if not any(kind.partition("@")[0] in UNION_TAUS for kind in kinds):
         return []
-    shares = [_in_both(ranked, lists[other][topic]) for topic, ranked in lists[one].items() if topic in lists[other]]
-    share = float(np.mean(shares))
+    both = [
+        (set(each.documents), set(lists[other][t].documents)) for t, each in lists[one].items() if t in lists[other]
+    ]
+    share = float(np.mean([len(a & b) / max(len(a), len(b)) for a, b in both]))  # of the longer list
     if share >= 0.9:
         return []
     return [f"{one} and {other} share {share:.0%} of their documents, which tau union ignores; read rbo as well"]
@@ -336,9 +336,8 @@ def _likeness(
     if kind in UNION_TAUS:
         return _union_tau(one, other, by_name=kind == "ktu-by-name")
     if kind in coefficients.COEFFICIENTS:
-        return coefficient(
-            kind, *_side_by_side(one, other, *(("both", "a") if kind == "pearson" else (documents, tied)))
-        )
+        documents, tied = ("both", "a") if kind == "pearson" else (documents, tied)
+        return coefficient(kind, *_side_by_side(one, other, documents, tied))
     first, second = one.ranking(tied), other.ranking(tied)
     if kind == "jaccard":
         return overlaps.jaccard(first, second), ""
@@ -367,11 +366,6 @@ def _union_tau(one: Ranked, other: Ranked, by_name: bool) -> tuple[float, str]:
         return np.nan, f"there is nothing to order: expected two documents or more, found {sizes[0]}"
     names = sorted({*one.documents, *other.documents}) if by_name else None
     return coefficients.tau_union(one.documents, other.documents, names), ""
-
-
-def _in_both(one: Ranked, other: Ranked) -> float:
-    """The share of the longer list's documents that are in both."""
-    return len(set(one.documents) & set(other.documents)) / max(len(one.documents), len(other.documents))
 
 
 def _side_by_side(one: Ranked, other: Ranked, documents: str, tied: str) -> tuple[Floats, Floats]:

@@ -114,9 +114,8 @@ class PowerPlan:
             powers = [each.curve[i] for each in self.tests]
             bar = "" if math.isnan(powers[0]) else "█" * round(BAR_WIDTH * powers[0])
             curve.append([str(size), *map(coarse.number, powers), bar])
-        yield Table(
-            ["topics", *(each.test for each in self.tests), ""], curve, caption="power by number of topics", tail=True
-        )
+        head = ["topics", *(each.test for each in self.tests), ""]
+        yield Table(head, curve, caption="power by number of topics", tail=True)
 
 
 @dataclass(frozen=True)

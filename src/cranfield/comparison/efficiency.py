@@ -7,6 +7,7 @@ without statistics keep their scores and are not on the front.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 
 LATENCIES = ("mean", "median", "p95", "p99")
 COLUMNS: dict[str, Callable[[RunStats], float | None]] = {
-    "mean ms": lambda stats: stats.latency("mean"),
-    "median ms": lambda stats: stats.latency("median"),
-    "p95 ms": lambda stats: stats.latency("p95"),
-    "p99 ms": lambda stats: stats.latency("p99"),
+    **{f"{name} ms": methodcaller("latency", name) for name in LATENCIES},
     "queries/s": lambda stats: stats.throughput,
     "index s": lambda stats: stats.index.get("seconds"),
     "docs/s": lambda stats: stats.index.get("documents_per_second"),
@@ -91,11 +89,8 @@ class Efficiency(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         """Sentences about anything that makes the numbers hard to compare."""
         stats_by_run = {row.run: row.stats for row in self.rows if row.stats is not None}
-        notes = [
-            f"{run} is partial: topics failed while it was made"
-            for run, stats in stats_by_run.items()
-            if not stats.complete
-        ]
+        partial = [run for run, stats in stats_by_run.items() if not stats.complete]
+        notes = [f"{run} is partial: topics failed while it was made" for run in partial]
         lacking = [row.run for row in self.rows if row.latency is None]
         if lacking and stats_by_run:
             notes.append(f"no latency is known for {', '.join(lacking)}: not on the front")

@@ -22,7 +22,7 @@ from cranfield.stats.equivalence import non_inferiority, tost
 from cranfield.stats.replicates import crossed_difference, crossed_equivalence
 from cranfield.stats.tests_by_name import TESTS_OF_MANY, any_test, intervals
 from cranfield.stats.ties import differences
-from cranfield.stats.two_sample_test import SignificanceResult
+from cranfield.stats.two_sample_test import SignificanceResult, SignificanceSettings
 from cranfield.stats.weighted_means import weighted_mean
 
 if TYPE_CHECKING:
@@ -115,9 +115,8 @@ class ComparisonEvidence(Systems, ComparisonSettings):
             return ", although the interval of the mean contains 0"
         if kind == "correction":
             over = "all pairs" if self.decided_at_once else f"{self.family:,} p-values"
-            return (
-                f" (the interval is for one pair, {self.named_correction or any_test(pair.test).short} covers {over})"
-            )
+            name = self.named_correction or any_test(pair.test).short
+            return f" (the interval is for one pair, {name} covers {over})"
         if kind == "interval":
             how = "" if pair.test == SEEDS else f" ({self.interval})"
             return f" (the {100 * self.level:g}% interval{how} excludes 0, but the test is not significant)"
@@ -164,10 +163,8 @@ def compare_systems(
     family = int((p == p).sum())
     if settings.simultaneous:
         pairs = _with_simultaneous_intervals(systems, settings, pairs, family)
-    facts: dict[str, Any] = {"family": family, "many": many, "remarks": remarks}
-    return ComparisonEvidence(
-        **vars(systems), **vars(settings), pairs=pairs, baselines=baselines, judged=judged, **facts
-    )
+    facts: dict[str, Any] = {"family": family, "many": many, "baselines": baselines, "judged": judged}
+    return ComparisonEvidence(**vars(systems), **vars(settings), pairs=pairs, remarks=remarks, **facts)
 
 
 def _by_measure(
@@ -195,7 +192,7 @@ def _by_measure(
         for k, outcomes in zip(alone, _outcomes(a[alone], b[alone], settings, lower, w), strict=True):
             pairs[block[k]] = _with_tests(pairs[block[k]], outcomes, settings.test, lower)
         if settings.one_sided:
-            opposites = _opposites(a[alone], b[alone], settings, lower, w)
+            opposites = _deciding_p(a[alone], b[alone], settings, settings.question(lower, opposite=True, weights=w))
             pairs |= {block[k]: replace(pairs[block[k]], opposite=p) for k, p in zip(alone, opposites, strict=True)}
     return [
         _over_seeds(systems, settings, pairs[two]) if test and systems.has_seeds(*two) else pairs[two]
@@ -206,12 +203,10 @@ def _by_measure(
 def _pairs_by_topics(values: Floats, place: Mapping[str, int], names: Names) -> dict[bytes, Names]:
     """The pairs grouped by the topics where both have a value."""
     there = ~np.isnan(values)
-    if there.all():
-        return {there[0].tobytes(): names}
     blocks: dict[bytes, Names] = defaultdict(list)
     for one, other in names:
         blocks[(there[place[one]] & there[place[other]]).tobytes()].append((one, other))
-    return dict(blocks)
+    return blocks
 
 
 # descriptive numbers
@@ -259,9 +254,7 @@ def _with_unweighted(
         return [replace(pair, weighed_by=by) for pair in pairs]
     names = [(pair.one, pair.other) for pair in pairs]
     alike = _describe_pairs(pairs[0].measure, names, a, b, settings, lower_is_better)
-    decides = settings.paired_tests(binary=True).get(settings.test) if test else None
-    question = settings.question(lower_is_better)
-    p = [NAN] * len(pairs) if decides is None else [one.p for one in decides.without_interval(a, b, question)]
+    p = _deciding_p(a, b, settings, settings.question(lower_is_better)) if test else [NAN] * len(pairs)
     numbers = [(one.mean_one, one.mean_other, one.difference, one.low, one.high) for one in alike]
     return [
         replace(pair, weighed_by=by, unweighted=Unweighted(*five, p=chance))
@@ -293,7 +286,7 @@ def _without_mean(systems: Systems, pair: RunPair, why: str) -> RunPair:
 
 
 def _outcomes(
-    a: Floats, b: Floats, settings: ComparisonSettings, lower_is_better: bool, weights: Floats | None = None
+    a: Floats, b: Floats, settings: ComparisonSettings, lower_is_better: bool, weights: Floats | None
 ) -> list[dict[str, SignificanceResult]]:
     """The result of each test for each row of `a` (the baseline) and `b`.
 
@@ -309,14 +302,11 @@ def _outcomes(
     return [{name: column[row] for name, column in columns.items()} for row in range(len(a))]
 
 
-def _opposites(
-    a: Floats, b: Floats, settings: ComparisonSettings, lower_is_better: bool, weights: Floats | None = None
-) -> list[float]:
-    """For each row, the deciding test's p-value for the opposite of a one-sided question."""
+def _deciding_p(a: Floats, b: Floats, settings: ComparisonSettings, question: SignificanceSettings) -> list[float]:
+    """For each row, the deciding test's p-value for a question; NaN if it is not a test of two systems."""
     decides = settings.paired_tests(binary=True).get(settings.test)
     if decides is None or not len(a):
         return [NAN] * len(a)
-    question = settings.question(lower_is_better, opposite=True, weights=weights)
     return [one.p for one in decides.without_interval(a, b, question)]
 
 
@@ -387,11 +377,9 @@ def _with_many(
         for name, one in results.items():
             if TESTS_OF_MANY[name].pairs:
                 ends = (NAN, NAN) if TESTS_OF_MANY[name].by_order else (float(one.low[at]), float(one.high[at]))
-                numbers = float(one.p[at]), float(one.statistic[at]), *ends
+                facts = float(one.p[at]), float(one.statistic[at]), *ends, one.exact, one.resamples, one.reason
                 direction = 0 if one.reason else one.direction(*at)
-                outcomes[name] = SignificanceResult(
-                    name, *numbers, one.exact, one.resamples, one.reason, direction=direction
-                )
+                outcomes[name] = SignificanceResult(name, *facts, direction=direction)
         lower = systems.lower_is_better(measure)
         decided = _with_tests(pair, outcomes, settings.test, lower) if settings.decided_at_once else pair
         tested.append(replace(decided, outcomes=outcomes))

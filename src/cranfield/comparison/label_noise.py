@@ -23,8 +23,6 @@ from cranfield.stats.bootstrap import RedrawnMean, redrawn_mean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cranfield.base.conventions import Conventions
-    from cranfield.base.kernels import HitRows
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.base.results import Layout, Part
     from cranfield.base.run import Run
@@ -176,9 +174,8 @@ def label_noise(
     for name, measure in scores.measures.items():
         beyond = needs_of(measure) & set(BEYOND_GRADES)
         if beyond:
-            raise ConventionError(
-                f"label noise: {name} goes by {', '.join(sorted(beyond))}, and only grades are redrawn"
-            )
+            data = ", ".join(sorted(beyond))
+            raise ConventionError(f"label noise: {name} goes by {data}, and only grades are redrawn")
     lacking = next((run for run in scores.runs if run not in sources), None)
     if lacking is not None:
         raise ConventionError(
@@ -266,11 +263,9 @@ class _MatchedRun:
 
     def __init__(self, evaluator: Evaluator, run: Run, measures: list[Measure]) -> None:
         self.evaluator, self.run, self.measures = evaluator, run, measures
-        self.matches: dict[Conventions, HitRows] = {}
-        for measure in measures:
-            own = evaluator.conventions_for(measure)
-            if own not in self.matches:
-                self.matches[own] = run.hits(evaluator.qrels.index, own.order, evaluator.threads)
+        index, threads = evaluator.qrels.index, evaluator.threads
+        rules = dict.fromkeys(map(evaluator.conventions_for, measures))
+        self.matches = {rule: run.hits(index, rule.order, threads) for rule in rules}
 
     def values(self, judgments: Judgments) -> Floats:
         """Measures × topics under these judgments."""

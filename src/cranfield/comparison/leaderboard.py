@@ -29,7 +29,7 @@ from cranfield.comparison.score_tables import (
     lists_nonrelevant,
     upward_table,
 )
-from cranfield.comparison.settings import refuse_shares, refuse_unweighable
+from cranfield.comparison.settings import find_named, refuse_shares, refuse_unweighable
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.scores import Scores
 from cranfield.stats.many_groups import letters
@@ -46,9 +46,11 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
     from cranfield.evaluation.evaluate import OptionsWithoutWeights
     from cranfield.evaluation.measures import Measure
-    from cranfield.stats.ties import Ints
+
+    Ranks = tuple[int | None, int | None, float]  # the interval of a rank, and how often the run is first in redraws
 
 MOST_TIERS, MOST_NAMED = 4, 6  # in a sentence: tiers, and runs of each
+UNRANKED: Ranks = None, None, math.nan
 FEW_TOPICS = 50  # with fewer topics, "first in redraws" says little
 
 
@@ -223,21 +225,18 @@ class Leaderboard(Answer):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         weights, numbers = self.scores.weights, ("alpha", "level", "rank_intervals", "rank_draws", "resamples", "seed")
+        rows: list[dict[str, Any]] = plain(self.rows, how.digits)
         return {
             **{name: getattr(self, name) for name in ("measures", "sort", "test")},
             "correction": self.correction or None,
             **{name: getattr(self, name) for name in numbers},
             "judged_at": self.k,
             **({} if weights is None else {"weights": weights.plain(self.scores.topics)}),
-            "rows": [self._plain_row(row, how) for row in self.rows],
+            "rows": [{name: value for name, value in row.items() if name != "weighted" or value} for row in rows],
             "mean_and_gmean_differ": {name: list(pair) for name, pair in self.scores.reversals().items()},
             "notes": self.notes(),
             "conventions": self.scores.conventions.to_dict(),
         }
-
-    def _plain_row(self, row: LeaderboardRow, how: Layout) -> dict[str, Any]:
-        values: dict[str, Any] = plain(row, how.digits)
-        return {name: value for name, value in values.items() if name != "weighted" or value}
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
         beside = self._beside()
@@ -280,28 +279,27 @@ def leaderboard(
     refuse_below(1, **{"judged@k: k": k})
     refuse_below(100, resamples=resamples)
     refuse_below(0, seed=seed)
-    pair_test, kind = test_of_pairs(test), _rank_interval(rank_intervals)
-    scored = _scored(scores, runs, measures, k, {**options}, progress, weights)
+    pair_test, kind = test_of_pairs(test), find_named(RankInterval.named, rank_intervals)
+    scored = _scored(scores, runs, measures, k, {**options, "weights": weights}, progress)
     by = scored.scores.weights
     if by is not None:
         refuse_unweighable([pair_test], by.by)
     name = list(scored.scores.measures)[scored.scores.sort_column(sort) if sort is not None else 0]
     ordered = scored.scores.sort(name)
     remarks: list[str] = []
-    ranks, tiers, draws = None, [""] * len(ordered.runs), 0
+    ranks, tiers, draws = [UNRANKED] * len(ordered.runs), [""] * len(ordered.runs), 0
     table = _rankable(ordered, name, remarks)
     if table is not None:
         w = None if by is None else by.of(ordered.topics)[complete(ordered, name)]
         low, high, draws = kind.ranges(table, level, resamples, np.random.default_rng(seed), w)
-        ranks = low, high, first_in_redraws(table, resamples, np.random.default_rng(seed), w)
+        first = first_in_redraws(table, resamples, np.random.default_rng(seed), w)
+        ranks = list(zip(low.tolist(), high.tolist(), first.tolist(), strict=True))
         remarks += _few(len(table), kind)
         try:
             if isinstance(pair_test, TestOfMany):
                 apart = _apart_at_once(pair_test, table, alpha, resamples, seed, progress)
             else:
-                apart = _apart_by_pairs(
-                    ordered.select(measures=[name]), str(pair_test), correction, alpha, seed, remarks
-                )
+                apart = _apart_by_pairs(ordered, name, str(pair_test), correction, alpha, seed, remarks)
             tiers = letters(table.mean(axis=0) if w is None else weighted_mean(table.T, w), apart)
         except DataError as error:
             remarks.append(f"no tiers: {error}")
@@ -312,22 +310,17 @@ def leaderboard(
 
 
 def _scored(
-    source: Any,
-    runs: Any,
-    measures: Any,
-    k: int,
-    options: dict[str, Any],
-    progress: Progress | None,
-    weights: Any = None,
+    source: Any, runs: Any, measures: Any, k: int, options: dict[str, Any], progress: Progress | None
 ) -> ScoredRuns:
     """The scores; with judged@k and micro averages if they are computed now."""
     if isinstance(source, Scores):
+        weights = options.pop("weights")
         if runs is not None or measures is not None or options:
             raise ConventionError("Scores hold their runs, measures and conventions; give no others beside them")
         return ScoredRuns(source if weights is None else source.weighed(weights), {}, {})
     if runs is None or measures is None:
         raise ConventionError("expected Scores, or judgments with runs and measures")
-    return evaluate_with_judged(Evaluator(source, measures, weights=weights, **options), runs, [k], progress)
+    return evaluate_with_judged(Evaluator(source, measures, **options), runs, [k], progress)
 
 
 def test_of_pairs(name: str) -> Test | TestOfMany:
@@ -349,21 +342,13 @@ def tests_of_pairs() -> list[Test | TestOfMany]:
     return [*sorted(together, key=lambda one: one.p_from == "formula"), *paired]
 
 
-def _rank_interval(name: str) -> RankInterval:
-    try:
-        return RankInterval.named(name)
-    except DataError as error:
-        raise ConventionError(str(error)) from None
-
-
 def _few(topics: int, kind: RankInterval) -> list[str]:
     """A caution about "first in redraws" if there are few topics."""
     if topics >= FEW_TOPICS:
         return []
     hint = "first in redraws is a weak hint (of eight equal runs the first leads in half of the redraws)"
-    return [
-        f"{topics} topics, fewer than {FEW_TOPICS}: {hint}{'; go by ranks' if kind.holds else ', and so are ranks'}"
-    ]
+    advice = "; go by ranks" if kind.holds else ", and so are ranks"
+    return [f"{topics} topics, fewer than {FEW_TOPICS}: {hint}{advice}"]
 
 
 def _rankable(scores: Scores, name: str, remarks: list[str]) -> Floats | None:
@@ -393,12 +378,13 @@ def _apart_at_once(
 
 
 def _apart_by_pairs(
-    scores: Scores, test: str, correction: str, alpha: float, seed: int, remarks: list[str]
+    scores: Scores, name: str, test: str, correction: str, alpha: float, seed: int, remarks: list[str]
 ) -> npt.NDArray[np.bool_]:
     """Which pairs differ by a paired test, corrected over all pairs; without pairs whose test contradicts the mean."""
     place = {run: r for r, run in enumerate(scores.runs)}
     apart = np.zeros((len(place), len(place)), np.bool_)
-    evidence = evidence_of(ScoredRuns(scores, {}, {}), test, correction, alpha=alpha, seed=seed)
+    scored = ScoredRuns(scores.select(measures=[name]), {}, {})
+    evidence = evidence_of(scored, test, correction, alpha=alpha, seed=seed)
     for pair in evidence.pairs:
         one, other = place[pair.one], place[pair.other]
         apart[one, other] = apart[other, one] = evidence.significant(pair) and not pair.contradictory
@@ -412,7 +398,7 @@ def _apart_by_pairs(
 def _rows(
     scores: Scores,
     name: str,
-    ranks: tuple[Ints, Ints, Floats] | None,
+    ranks: list[Ranks],
     tiers: list[str],
     scored: ScoredRuns,
     judged: str,
@@ -424,7 +410,7 @@ def _rows(
         for i, (each, measure) in enumerate(scores.measures.items())
         if measure.aggregate == "mean" and comparable(measure) and measure.low >= 0
     }
-    answered = scores.counts()[:, 1].tolist()
+    answered, weighted = scores.counts()[:, 1].tolist(), scores.weights is not None
     rows = []
     for r, run in enumerate(scores.runs):
         equal = np.isclose(ranked, ranked[r], rtol=1e-12, atol=0) | (np.isnan(ranked) & np.isnan(ranked[r]))
@@ -433,18 +419,14 @@ def _rows(
                 run,
                 int(np.argmax(equal)) + 1,
                 int(equal.sum()) > 1,
-                low=None if ranks is None else int(ranks[0][r]),
-                high=None if ranks is None else int(ranks[1][r]),
-                first_in_redraws=math.nan if ranks is None else float(ranks[2][r]),
-                tier=tiers[r],
+                *ranks[r],
+                tiers[r],
                 means=dict(zip(scores.measures, means[r].tolist(), strict=True)),
                 micro={each: values[run] for each, values in scored.micro.items()},
                 gmean={each: float(values[r]) for each, values in gmeans.items()},
                 judged=scored.judged.get(judged, {}).get(run, math.nan),
                 topics=answered[r],
-                weighted={}
-                if scores.weights is None
-                else dict(zip(scores.measures, scores.weighted[r].tolist(), strict=True)),
+                weighted=dict(zip(scores.measures, scores.weighted[r].tolist(), strict=True)) if weighted else {},
             )
         )
     return rows

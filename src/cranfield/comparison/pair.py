@@ -257,19 +257,24 @@ def _interval(pair: RunPair) -> str:
     return f" [{amount(low, pair.difference)}, {amount(high, pair.difference)}]"
 
 
+def better_and_worse(outcome: Any, higher_wins: bool) -> tuple[float, float] | None:
+    """The probabilities of a Bayesian test, which are those of higher and lower values, as better and worse; else None."""
+    if "P(better)" not in outcome.extra:
+        return None
+    higher, lower = outcome.extra["P(better)"], outcome.extra["P(worse)"]
+    return (higher, lower) if higher_wins else (lower, higher)
+
+
 def probabilities(pair: RunPair, lower_is_better: bool) -> str:
     """The probabilities of a Bayesian test for the run that is ahead; empty if another test decides."""
     outcome = pair.outcomes.get(pair.test)
-    if outcome is None or "P(better)" not in outcome.extra:
+    chances = None if outcome is None else better_and_worse(outcome, (pair.ahead == "other") != lower_is_better)
+    if outcome is None or chances is None:
         return ""
-    higher_wins = (pair.ahead == "other") != lower_is_better  # P(better) is that of a higher value of other
-    better, worse = outcome.extra["P(better)"], outcome.extra["P(worse)"]
-    better, worse = (better, worse) if higher_wins else (worse, better)
-    rope = outcome.extra["P(rope)"]
+    (better, worse), rope = chances, outcome.extra["P(rope)"]
     within = f", {rope:.3f} that the difference does not matter" if rope else ""
-    return (
-        f"{any_test(pair.test).short}: probability {better:.3f} that it is better{within}, {worse:.3f} that it is worse"
-    )
+    name = any_test(pair.test).short
+    return f"{name}: probability {better:.3f} that it is better{within}, {worse:.3f} that it is worse"
 
 
 def _within_margin(pair: RunPair, same: Equivalence, worse: Equivalence) -> str:

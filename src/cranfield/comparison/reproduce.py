@@ -228,9 +228,8 @@ def _scored(evaluator: Evaluator, runs: list[Run]) -> Scores:
     scores = evaluator.evaluate(runs)
     for name, retrieved in zip(scores.runs, scores.retrieved, strict=True):
         if not retrieved.any():
-            raise DataError(
-                f"{name} answers no topic that {evaluator.qrels.name} judges; are the topics numbered alike?"
-            )
+            judge = evaluator.qrels.name
+            raise DataError(f"{name} answers no topic that {judge} judges; are the topics numbered alike?")
     return scores
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from cranfield.base.kernels.table import Floats
     from cranfield.evaluation.evaluate import Evaluator
+    from cranfield.evaluation.hits import Hits
     from cranfield.evaluation.scores import Scores
 
 
@@ -82,10 +83,14 @@ def judged_shares(scores: Scores) -> Shares:
     evaluator, sources = scores._origin
     for run, (source, place) in sources.items():
         hits = evaluator.hits(evaluator.open(source)[place])
-        there = evaluator.topic_mask & (hits.retrieved > 0)
         for name, judged_at_k in lacking.items():
-            shares.setdefault(name, {})[run] = _mean(judged_at_k(hits)[there])
+            shares.setdefault(name, {})[run] = mean_of_answered(evaluator, hits, judged_at_k)
     return shares
+
+
+def mean_of_answered(evaluator: Evaluator, hits: Hits, share: Measure) -> float:
+    """The mean of a measure over the judged topics that a run answers; NaN if it answers none."""
+    return _mean(share(hits)[evaluator.topic_mask & (hits.retrieved > 0)])
 
 
 def lists_nonrelevant(scores: Scores) -> bool:
@@ -130,8 +135,7 @@ def comparable(measure: Measure) -> bool:
 
 def complete(scores: Scores, name: str) -> npt.NDArray[np.bool_]:
     """A mask of the topics that have a value in every run."""
-    there: npt.NDArray[np.bool_] = np.all(~np.isnan(scores.values[:, scores._measure(name)]), axis=0)
-    return there
+    return np.asarray(~np.isnan(scores.values[:, scores._measure(name)]).any(axis=0), np.bool_)
 
 
 def upward_table(scores: Scores, name: str, remarks: list[str]) -> Floats:
@@ -144,8 +148,7 @@ def upward_table(scores: Scores, name: str, remarks: list[str]) -> Floats:
         what = f"{len(lacking)} of {len(there)} topics have no {name} in some run"
         remark = f"{what} ({listed(lacking, most=3)}); ranks and tests leave them out"
         remarks.extend([remark] if remark not in remarks else [])
-    answer: Floats = table[there]
-    return answer
+    return np.asarray(table[there], np.float64)
 
 
 class OverSeeds(SignificanceTest):
@@ -234,8 +237,7 @@ class Systems:
 
     def values(self, name: str, measure: str) -> Floats:
         """The value of each topic of a run, or the mean over the runs of a group; NaN if a run has none."""
-        answer: Floats = self.table(name, measure).mean(axis=1)
-        return answer
+        return np.asarray(self.table(name, measure).mean(axis=1), np.float64)
 
 
 def parse_groups(typed: Any) -> dict[str, str | tuple[str, ...]]:

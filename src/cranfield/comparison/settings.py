@@ -134,9 +134,8 @@ class ComparisonSettings:
 
 def _with_rope(one: Test, rope: float | None) -> Test:
     """The test with this region of practical equivalence, if it has one and no parameters were typed."""
-    return (
-        one.with_parameters(rope=rope) if rope is not None and "rope" in one.parameters and not one.changed() else one
-    )
+    fits = rope is not None and "rope" in one.parameters and not one.changed()
+    return one.with_parameters(rope=rope) if fits else one
 
 
 def read_settings(
@@ -158,7 +157,7 @@ def read_settings(
         raise ConventionError("no test given; try randomisation, or all")
     every = [*TESTS.values(), *(TESTS_OF_MANY.values() if systems > 2 else ())]
     every = [one for one in every if one.weighable or not weighed_by]
-    methods = [one for name in names for one in (every if name == "all" else [_named(find_test, name, "all, ")])]
+    methods = [one for name in names for one in (every if name == "all" else [find_named(find_test, name, "all, ")])]
     if weighed_by:
         refuse_unweighable(methods, weighed_by)
     pairwise = list(dict.fromkeys(str(one) for one in methods if isinstance(one, Test)))
@@ -215,10 +214,10 @@ def round_up(number: float) -> int:
 
 def named_correction(name: str) -> Correction:
     """Find a correction by name or alias; an unknown name is a usage error."""
-    return _named(correction, name)
+    return find_named(correction, name)
 
 
-def _named(find: Callable[[str], T], name: str, besides: str = "") -> T:
+def find_named(find: Callable[[str], T], name: str, besides: str = "") -> T:
     """Call `find` with a name; an unknown name becomes a ConventionError, which also lists the names in `besides`."""
     try:
         return find(name)

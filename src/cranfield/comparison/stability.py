@@ -143,15 +143,12 @@ class Stability(Answer):
     means: Means = field(default_factory=dict)
 
     def notes(self, shell: bool = False) -> list[str]:
-        notes = list(self.remarks)
-        reasons = [(each.measure, each.reason) for each in self.halves]
-        reasons += [(each.measure, each.reason) for each in self.discrimination]
-        notes += [f"{measure}: {reason}" for measure, reason in reasons if reason]
+        rows: list[Halves | Discriminative] = [*self.halves, *self.discrimination]
+        notes = [*self.remarks, *(f"{row.measure}: {row.reason}" for row in rows if row.reason)]
         for study in self.generalisability:
             if study.negative:
-                notes.append(
-                    f"{study.measure}: the variance of {', '.join(study.negative)} came out below 0; it is set to 0"
-                )
+                negative = ", ".join(study.negative)
+                notes.append(f"{study.measure}: the variance of {negative} came out below 0; it is set to 0")
         return list(dict.fromkeys(notes))
 
     def content(self, how: Layout) -> Iterator[Part]:
@@ -269,7 +266,7 @@ def _agreement(
         values[kind], reason = _coefficient(kind, runs, x, y, settings["p"])
         if reason:
             remarks.append(f"{kind} of {first} and {second} is undefined: {reason}")
-    before, after = _ranks(x), _ranks(y)
+    before, after = (1 + (means > means[:, None]).sum(axis=1) for means in (x, y))  # equal means share the best rank
     change = np.abs(after - before)
     far = int(np.argmax(change)) if len(change) else 0
     moved = f"{runs[far]}: {before[far]} → {after[far]}" if len(change) and change[far] else "-"
@@ -285,11 +282,6 @@ def _coefficient(kind: str, runs: list[str], x: Floats, y: Floats, p: float) -> 
         one, other = (dict(zip(runs, means.tolist(), strict=True)) for means in (x, y))
         return rbo(one, other, p).ext, ""
     return coefficient(kind, x, y)
-
-
-def _ranks(means: Floats) -> Any:
-    """Ranks from 1; equal means share the best rank."""
-    return np.array([1 + int((means > value).sum()) for value in means], np.int64)
 
 
 def _by_qrels(
@@ -377,9 +369,8 @@ def _discriminative(name: str, table: Floats, settings: Mapping[str, Any]) -> li
     means = table.mean(axis=0)
     study = discrimination(p, means[:, None] - means, settings["alpha"])
     if study.without and not reason:
-        reason = (
-            f"{study.without} of {study.pairs} pairs have no p-value (equal on every topic) and count as not told apart"
-        )
+        some = f"{study.without} of {study.pairs} pairs"
+        reason = f"{some} have no p-value (equal on every topic) and count as not told apart"
     rng = np.random.default_rng(settings["seed"])
     swaps = swap_rates(table, trials=settings["trials"], rng=rng).overall
     counts = study.alpha, study.power, study.significant, study.pairs, study.needed

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.base.collection import Qrels
-    from cranfield.base.conventions import Conventions
-    from cranfield.base.kernels import HitRows
     from cranfield.base.kernels.table import Floats
     from cranfield.base.run import Run
     from cranfield.evaluation.measures import Measure
@@ -30,18 +28,13 @@ class Partial:
     ) -> None:
         self.evaluator = Evaluator(qrels, measures, **options)
         self.qrels = self.evaluator.qrels
-        self.runs: list[str] = []
-        self.opened: list[Run] = []
-        self.hits: list[dict[Conventions, HitRows]] = []
         usual = self.evaluator.conventions
         own = map(self.evaluator.conventions_for, self.measures.values())  # some measures have their own conventions
         self.rules = list(dict.fromkeys([usual, *own]))
         index, threads = self.qrels.index, self.evaluator.threads
-        for run in runs:
-            ordered = usual.ordered(run)
-            self.runs.append(run.name)
-            self.opened.append(ordered)
-            self.hits.append({rule: ordered.hits(index, rule.order, threads) for rule in self.rules})
+        self.opened = list(map(usual.ordered, runs))
+        self.runs = [run.name for run in self.opened]
+        self.hits = [{rule: run.hits(index, rule.order, threads) for rule in self.rules} for run in self.opened]
         self.evaluator.warn_of(*self.opened)
 
     @property

@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import count, repeat
+from itertools import count, islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +94,7 @@ class Session:
                 picker = self.strategy.start(candidates, rng, texts)
             else:
                 picker = Tiered(self.strategy, candidates, rng, tiers, texts)
-            desk = _Desk(picker)
-            self._desks[topic] = desk
+            desk = self._desks[topic] = _Desk(picker)
             self._prepare(desk, (judged or {}).get(topic, {}), self.labels.get(topic, {}))
 
     def _prepare(self, desk: _Desk, before: Mapping[str, float], labels: Mapping[str, float]) -> None:
@@ -151,10 +150,7 @@ class Session:
     def take(self, n: int, topic: str | None = None) -> list[PoolItem]:
         """Lease up to n documents of one topic or of all topics, without waiting for labels in between."""
         if topic is None:
-            items: list[PoolItem] = []
-            while len(items) < n and (item := self.next()) is not None:
-                items.append(item)
-            return items
+            return list(islice(iter(self.next, None), max(n, 0)))
         candidates, desk, n = self.rankings[topic], self._desks[topic], self._allowed(n)
         numbers, desk.waiting = desk.waiting[:n], desk.waiting[n:]
         numbers += desk.picker.pick_many(n - len(numbers))
@@ -259,9 +255,8 @@ class Pool(Answer):
         session, tops = self.session, self.rankings
         to_judge = sum(item.priority > 0 for item in self.items) if session.strategy.samples else len(self)
         of = f" drawn of {len(self)}" if to_judge < len(self) else ""
-        size = (
-            f"{to_judge} documents{of} for {len(self.topics)} of {len(tops.topics)} topics from {len(tops.runs)} runs"
-        )
+        topics = f"{len(self.topics)} of {len(tops.topics)} topics"
+        size = f"{to_judge} documents{of} for {topics} from {len(tops.runs)} runs"
         labels = f"labels so far: {session.judged}, {session.relevant} of them relevant"
         return [f"{size} by {session.strategy}; seed {self.seed}", *([labels] if session.judged else [])]
 
@@ -282,9 +277,8 @@ class Pool(Answer):
 
     def content(self, how: Layout) -> list[Part]:
         rows = [[topic, document, str(rank), ", ".join(runs)] for topic, document, rank, runs, *_ in self.items]
-        return [
-            Table(["topic", "document", "best rank", "returned by"], rows, 2, tail=True, title="Documents to judge")
-        ]
+        head = ["topic", "document", "best rank", "returned by"]
+        return [Table(head, rows, 2, tail=True, title="Documents to judge")]
 
     def records(self, how: Layout) -> list[list[Any]]:
         """A header and one row per item."""
@@ -534,9 +528,8 @@ def collect(pool: Sequence[PoolItem], labels: Iterable[Judgment]) -> Collected:
     qrels = Qrels({topic: judged for topic, judged in grades.items() if judged})
     if sampled:
         qrels.extras = Extras(probabilities=probabilities)
-    strange = tuple(
-        (topic, each) for topic, judged in standing.items() for each in judged if (topic, each) not in probabilities
-    )
+    labelled = ((topic, document) for topic, judged in standing.items() for document in judged)
+    strange = tuple(key for key in labelled if key not in probabilities)
     return Collected(qrels, sum(map(len, standing.values())), missing, sampled, strange)
 
 

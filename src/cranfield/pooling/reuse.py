@@ -396,10 +396,8 @@ def reuse(
     for m, measure in enumerate(partial.measures):
         scores, lower, up = full[:, m], without[:, m], partial.upwards[m]
         for r, run in enumerate(partial.runs):
-            places = int(ranks[r, m]), int(ranks_without[r, m])
-            rows.append(
-                LeftOutRun(run, team_of[run], measure, float(scores[r]), float(lower[r]), *places, *unique[number[r]])
-            )
+            numbers = float(scores[r]), float(lower[r]), int(ranks[r, m]), int(ranks_without[r, m])
+            rows.append(LeftOutRun(run, team_of[run], measure, *numbers, *unique[number[r]]))
         tau[measure] = tau_b(up * scores, up * lower)
         tau_ap[measure] = tau_ap_a(up * scores, up * lower)
         bias[measure] = _mean_by_team(scores - lower, number)
@@ -445,8 +443,7 @@ def _sole_team(qrels: Qrels, rankings: Rankings, team: npt.NDArray[Any]) -> Ints
 
 def _ranks(scores: Floats) -> npt.NDArray[np.int64]:
     """1 + the number of better runs, by each measure."""
-    ranks: npt.NDArray[np.int64] = 1 + (scores[None, :, :] > scores[:, None, :]).sum(axis=1)
-    return ranks
+    return np.asarray(1 + (scores[None, :, :] > scores[:, None, :]).sum(axis=1), np.int64)
 
 
 def _mean_by_team(drops: Floats, team: npt.NDArray[Any]) -> tuple[float, float]:

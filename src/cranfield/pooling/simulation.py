@@ -125,9 +125,8 @@ class Simulation(Answer):
         yield ["strategy", "area", "wss", "judgments", "effort", "found", "ncg", *columns]
         for each in self.replays:
             for i, effort in enumerate(self.efforts):
-                values = [
-                    by_measure[name][i] for name in self.measures for by_measure in (each.tau, each.tau_ap, each.error)
-                ]
+                columns_of = each.tau, each.tau_ap, each.error
+                values = [by_measure[name][i] for name in self.measures for by_measure in columns_of]
                 facts = [each.strategy, each.area, each.wss, each.judgments, effort, each.found[i], each.ncg[i]]
                 yield [*facts, *values]
 
@@ -220,9 +219,8 @@ class JudgedTopic:
         with_row = self.row >= 0
         part = self.candidates.keep(with_row)
         number = qrels.topics.index(part.topic)
-        rows = np.flatnonzero(
-            (qrels.topic == number) & (qrels.grade >= 0) & (qrels.index.first == np.arange(len(qrels)))
-        )
+        first = qrels.index.first == np.arange(len(qrels))
+        rows = np.flatnonzero(first & (qrels.topic == number) & (qrels.grade >= 0))
         others = np.setdiff1d(rows, self.row[with_row])
         names = qrels.documents
         wider = part.with_others([decode(names[int(row)]) for row in others])
@@ -379,8 +377,7 @@ def estimates(
     partial = Partial(qrels, runs, f"AP(rel={rel:g})", **options)
     topics = [topic.judged(partial.qrels, rel) for topic in judged_topics(partial.qrels, rankings, rel)]
     inside = np.zeros(len(partial.qrels), bool)
-    for topic in topics:
-        inside[topic.row] = True
+    inside[np.concatenate([topic.row for topic in topics])] = True
     judged = _Judged(partial, topics, inside, partial.values(inside)[:, 0], rel)
     rows = []
     for rate in rates:
@@ -412,9 +409,8 @@ def _estimate(name: str, sample: SamplingStrategy, judged: _Judged, draws: int, 
     errors, squares, by_topic, drawn_in_all, lost = [], [], [], 0, 0
     for draw in range(draws):
         in_sample, chances_of = _draw(sample, judged, np.random.default_rng([seed, draw]))
-        values, has_estimate = _values(
-            judged, estimator, in_sample, chances_of, in_sample if name == "statAP" else judged.inside
-        )
+        listed = in_sample if name == "statAP" else judged.inside
+        values, has_estimate = _values(judged, estimator, in_sample, chances_of, listed)
         lost += sum(not has_estimate[judged.partial.qrels.topic[topic.row[0]]] for topic in judged.topics)
         drawn_in_all += int(in_sample.sum())
         difference = values[:, has_estimate] - judged.truth[:, has_estimate]

@@ -77,7 +77,7 @@ class Stoppings(Rows[Stopping]):
     level: float = 0.95
 
     def content(self, how: Layout) -> Iterator[Part]:
-        head = "topic pool judged relevant unfound low high recall".split()
+        head = [*"topic pool judged relevant unfound low high recall".split(), "at least", "by", "stop", "why"]
         rows = []
         for each in self.rows:
             counts = each.size, each.judged, each.relevant
@@ -86,10 +86,8 @@ class Stoppings(Rows[Stopping]):
             verdict = each.method, "yes" if each.stop else "no", each.reason
             rows.append([each.topic, *map(str, counts), *estimates, *shares, *verdict])
         yield Lines([self._effort(), *([self._measured()] if self.hindsight[1] else [])])
-        spare = (
-            () if how.states_defaults else (head.index("judged"), len(head) + 1, head.index("low"), head.index("high"))
-        )
-        yield Table([*head, "at least", "by", "stop", "why"], rows, tail=True, spare=spare)
+        spare = [] if how.states_defaults else [head.index(name) for name in ("judged", "by", "low", "high")]
+        yield Table(head, rows, tail=True, spare=spare)
 
     def _measured(self) -> str:
         from scipy.stats import binom  # type: ignore[import-untyped, unused-ignore]
@@ -136,10 +134,9 @@ def stopping(
     items: dict[str, list[PoolItem]] = {}
     for item in pool:
         items.setdefault(item.topic, []).append(item)
-    flags = {topic: _flags(part, grades.get(topic, {}), rel) for topic, part in items.items()}
-    rows = [
-        _topic(topic, part, grades.get(topic, {}), flags[topic], target, rel, level) for topic, part in items.items()
-    ]
+    own = {topic: grades.get(topic, {}) for topic in items}
+    flags = {topic: _flags(part, own[topic], rel) for topic, part in items.items()}
+    rows = [_topic(topic, part, own[topic], flags[topic], target, rel, level) for topic, part in items.items()]
     tried = [held(flags[each.topic], level) for each in rows if each.method != "sample"]
     outcomes = [each for each in tried if each is not None]
     return Stoppings(rows, seconds, price, (sum(outcomes), len(outcomes)), level)
@@ -201,8 +198,7 @@ def from_sample(
     groups: dict[tuple[str, float], list[PoolItem]] = {}
     for item in items:
         groups.setdefault((item.stratum, item.probability), []).append(item)
-    total = relevant = 0.0
-    below = above = 0.0
+    total = relevant = below = above = 0.0
     for members in groups.values():
         flags = [labels[item.document] >= rel for item in members if item.document in labels]
         size, n, hits = len(members), len(flags), sum(flags)

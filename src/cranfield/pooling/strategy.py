@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress
+from itertools import compress, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -89,8 +89,7 @@ class Candidates:
 
     def weighted(self, weight: npt.ArrayLike) -> Floats:
         """For each document, the sum of the weights of its contributions; `weight` has one value per contribution."""
-        weights = np.broadcast_to(np.asarray(weight, np.float64), self.document.shape)
-        return np.asarray(np.bincount(self.document, weights, len(self.documents)), np.float64)
+        return np.asarray(np.bincount(self.document, weight, len(self.documents)), np.float64)
 
     @cached_property
     def contributors(self) -> list[tuple[str, ...]]:
@@ -323,10 +322,7 @@ class Picker(ABC):
 
     def pick_many(self, n: int) -> list[int]:
         """The next n documents, or all that are left, without labels in between."""
-        answer: list[int] = []
-        while len(answer) < n and (document := self.pick()) is not None:
-            answer.append(document)
-        return answer
+        return list(islice(iter(self.pick, None), max(n, 0)))
 
     def mark(self, document: int) -> None:
         """Mark a document as picked."""

@@ -336,9 +336,8 @@ def strip_chart(
     >>> [type(mark).__name__ for mark in chart.marks]
     ['Boxes', 'Ticks', 'Ticks', 'Points']
     """
-    data: list[Spec] = [
-        {"name": name, "value": float(value)} for name, items in groups.items() for value in items if value == value
-    ]
+    values = ((name, float(value)) for name, items in groups.items() for value in items)
+    data: list[Spec] = [{"name": name, "value": value} for name, value in values if value == value]
     keys = ("lower", "median", "upper", "mean")
     summary = [{"name": name, **dict(zip(keys, map(_number, box), strict=True))} for name, box in boxes.items()]
     marks: list[ChartMark] = [
@@ -389,7 +388,7 @@ def _quantity(
     """An axis of numbers with explicit domain and ticks."""
     low, high = domain or _nice_domain(numbers)
     places = ticks(low, high, whole=whole)
-    digits = max((_decimals(place) for place in places), default=0)
+    digits = max((len(f"{place:.6f}".rstrip("0").partition(".")[2]) for place in places), default=0)
     number_format = "d" if digits == 0 and (whole or all(place == int(place) for place in places)) else f".{digits}f"
     sign = "+" if format.startswith("+") and number_format != "d" else ""
     return Axis(field, title, [low, high], places, f"{sign}{number_format}")
@@ -431,8 +430,3 @@ def ticks(low: float, high: float, most: int = 8, whole: bool = False) -> list[f
     step = max(_step(low, high, most), 1.0) if whole else _step(low, high, most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [round(i * step, 12) + 0.0 for i in range(first, last + 1)]
-
-
-def _decimals(number: float) -> int:
-    text = f"{number:.6f}".rstrip("0")
-    return len(text.partition(".")[2])

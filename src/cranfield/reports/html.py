@@ -392,9 +392,8 @@ def _provenance(report: Report) -> str:
 def _facts(caption: str, rows: list[tuple[str, str]]) -> str:
     if not rows:
         return ""
-    body = "".join(
-        f'<tr><th scope="row" class="n">{html_text(a)}</th><td class="n">{html_text(b)}</td></tr>' for a, b in rows
-    )
+    row = '<tr><th scope="row" class="n">{}</th><td class="n">{}</td></tr>'
+    body = "".join(row.format(html_text(name), html_text(value)) for name, value in rows)
     return f'<table class="facts"><caption>{html_text(caption)}</caption><tbody>{body}</tbody></table>'
 
 

@@ -78,13 +78,15 @@ class Report:
     @cached_property
     def systems(self) -> list[str]:
         """Groups and single runs, best first by the first measure."""
-        group_of = {run: group.name for group in self.comparison.groups for run in group.runs}
-        names = list(dict.fromkeys(group_of.get(run, run) for run in self.comparison.scores.runs))
+        names = self.comparison.system_names()
         if not self.measures:
             return names
         first = self.measures[0]
         turn = 1 if self.lower_is_better(first) else -1
-        return sorted(names, key=lambda name: _last(turn * self.mean(name, first)))
+        order = np.argsort(
+            [turn * self.mean(name, first) for name in names], kind="stable"
+        )  # undefined means come last
+        return [names[i] for i in order]
 
     @property
     def reference(self) -> str:
@@ -205,21 +207,11 @@ class Report:
         ahead = {"one": pair.one, "other": pair.other}.get(pair.better)
         return 0 if ahead is None else 1 if ahead == other else -1
 
-    def contradictory(self, measure: str, one: str, other: str) -> bool:
-        """Whether the test decides a pair against the system with the better mean."""
-        pair = self.pair(measure, one, other)
-        return pair is not None and self.comparison.contradictory(pair)
-
     def sentence(self, pair: RunPair) -> str:
         """A pair in words, with the result for the margin if there is one."""
         sides = {pair.one, pair.other}
         original = next(p for p in self.comparison.pairs if p.measure == pair.measure and {p.one, p.other} == sides)
         return ". ".join(text for text in (self.comparison.sentence(original), original.margin_sentence()) if text)
-
-
-def _last(value: float) -> float:
-    """A sort key that puts undefined values last."""
-    return value if value == value else float("inf")
 
 
 # from a comparison
@@ -271,8 +263,7 @@ def _hashes(
     """The input files as they are on disk, with their SHA-256."""
     files = [("table", comparison.inputs.get("table")), ("qrels", judged or comparison.inputs.get("qrels"))]
     files += [(f"run {name}", path) for name, path in comparison.inputs.get("runs", {}).items()]
-    files += [("option", path) for path in others]
-    files += [("documents", documents)]
+    files += [*(("option", path) for path in others), ("documents", documents)]
     return tuple(_hashed(role, path) for role, path in files if path is not None)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.base.results import Cell, Layout, Table
 from cranfield.base.text_layout import name_list, p_value
+from cranfield.comparison.comparison_text import mark
 from cranfield.reports.texts import first_words
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.tests_by_name import TESTS_OF_MANY
@@ -191,20 +192,24 @@ def p_cell(p: float) -> Cell:
     return Cell("–" if p != p else p_value(p).removeprefix("= "), p)
 
 
+VERDICTS = {
+    "~": "mean and test point apart",
+    "c": "not settled (correction)",
+    "i": "not settled (test and interval differ)",
+    "h": "not settled (test and interval differ)",
+    "": "not settled",
+    "+": "▲ other better",
+    "-": "▼ one better",
+}
+"""What a mark of the table of pairs means."""
+
+
 def verdict(report: Report, pair: RunPair) -> str:
     """Which system is better, or that it is undecided; never that two are equal."""
-    if pair.corrected != pair.corrected:
+    sign = mark(report.comparison, pair)
+    if sign == "?":
         return pair.reason or "no p-value"
-    if report.comparison.contradictory(pair):
-        return "mean and test point apart"
-    if report.comparison.one_sided:
-        return report.comparison.answer(pair)
-    ahead = report.better(pair.measure, pair.one, pair.other)
-    apart = "not settled (test and interval differ)"
-    why = {"correction": "not settled (correction)", "interval": apart, "held": apart}
-    if not ahead:
-        return why.get(report.comparison.interval_conflict(pair), "not settled")
-    return ("", "▲ other better", "▼ one better")[ahead]
+    return VERDICTS.get(sign, sign)  # the mark of a one-sided question is its answer
 
 
 def cost_table(efficiency: Efficiency, digits: int = 4) -> Table:
@@ -237,12 +242,10 @@ def summary(report: Report) -> list[str]:
 
 def limits(report: Report) -> list[list[str]]:
     """The cautions by kind, each once; topics with their queries."""
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, dict[str, None]] = {}
     for caution in report.comparison.cautions:
-        text = with_query(report, caution.text)
-        cautions = kinds.setdefault(caution.code, [])
-        cautions.extend([text] if text not in cautions else [])
-    return list(kinds.values())
+        kinds.setdefault(caution.code, {})[with_query(report, caution.text)] = None
+    return list(map(list, kinds.values()))
 
 
 def with_query(report: Report, text: str) -> str:
@@ -265,13 +268,12 @@ def _leader(report: Report, measure: str) -> str:
     by = f" by {report.comparison.weighed_by}" if report.comparison.weighed_by else ""
     lead = "lowest (lower is better)" if report.lower_is_better(measure) else "highest"
     start = f"By {measure}, {leader} has the {lead} mean{by}, {number(report.mean(leader, measure), report.digits)}"
-    rivals = [name for name in order[1:] if report.pair(measure, name, leader) is not None]
+    rivals = {name: pair for name in order[1:] if (pair := report.pair(measure, name, leader)) is not None}
     beaten = [name for name in rivals if report.better(measure, name, leader) > 0]
-    contradictory = [name for name in rivals if report.contradictory(measure, name, leader)]
+    contradictory = [name for name, pair in rivals.items() if report.comparison.contradictory(pair)]
     open_ = [name for name in rivals if name not in beaten]
     if len(rivals) == 1:
-        pair = report.pair(measure, rivals[0], leader)
-        assert pair is not None
+        [pair] = rivals.values()
         return f"{start}: {report.sentence(pair)}."
     if not rivals:
         return f"{start}."

@@ -199,17 +199,16 @@ def drive(
     others: Sequence[Query] = (),
 ) -> Driven:
     """Ask the queries that the journal lacks; `others` are topics that may be used to warm up."""
-    driver = _Driver(
-        system, k, load or Load(), journal, progress, Driven(answers=dict(journal.answers if journal else {}))
-    )
+    driven = Driven(answers=dict(journal.answers if journal else {}))
+    driver = _Driver(system, k, load or Load(), journal, progress, driven)
     system.timeout(driver.load.timeout)
     system.most_bytes(int(min(driver.load.max_answer * 1e6, 2**62)))
-    left = [query for query in queries if query.id not in driver.driven.answers]
+    left = [query for query in queries if query.id not in driven.answers]
     if system.batch:
         driver.in_one_go(left)
     else:
         driver.loop(driver.warm_up(left, others))
-    return driver.driven
+    return driven
 
 
 @dataclass
@@ -359,15 +358,12 @@ class _Driver:
 
 
 def _timed(answer: Callable[[Query], Ranking], query: Query, since: float) -> tuple[Ranking, float]:
-    """The answer to a query and its waiting time; DataError if a run cannot hold the answer."""
+    """The answer to a query and its waiting time.
+
+    Scores and ids that a run cannot hold are refused: here this costs one topic, at the end it would cost the run.
+    """
     hits = answer(query)
     wait = time.perf_counter() - since
-    _refuse_odd(hits)
-    return hits, wait
-
-
-def _refuse_odd(hits: Ranking) -> None:
-    """Refuse scores and ids that a run cannot hold: here this costs one topic, at the end it would cost the run."""
     total = sum(map(itemgetter(1), hits))
     if total != total and any(score != score for _, score in hits):
         document = next(document for document, score in hits if score != score)
@@ -375,3 +371,4 @@ def _refuse_odd(hits: Ranking) -> None:
     if SPACE.search("".join(map(itemgetter(0), hits))) or not all(map(itemgetter(0), hits)):
         odd = next(document for document, _ in hits if not document or SPACE.search(document))
         raise DataError(f"document {odd!r}: expected an id without white space, as runs and judgments hold no other")
+    return hits, wait

@@ -163,11 +163,9 @@ def id_text(value: Any, where: str) -> str:
     """
     if isinstance(value, str):
         return value
-    try:
+    with suppress(TypeError):
         if not isinstance(value, bool):
             return str(operator.index(value))
-    except TypeError:
-        pass
     raise DataError(f"{where}: expected a document's id as text or a whole number, found {value!r:.60}")
 
 

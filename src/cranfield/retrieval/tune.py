@@ -23,7 +23,7 @@ from cranfield.retrieval.fusion.aligned_runs import AlignedRuns, lists_of
 from cranfield.retrieval.fusion.method import METHODS, FusionMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats
@@ -235,25 +235,18 @@ class _Training:
 def _search(score: Callable[[tuple[int, ...]], float], count: int, parts: int) -> tuple[int, ...]:
     """The best shares: exhaustively on a small grid, or one coordinate at a time from equal shares."""
     if comb(parts + count - 1, count - 1) <= WHOLE_GRID:
-        return max(_grid(count, parts), key=lambda shares: (score(shares), -_unequal(shares)))
+        heads = (shares for shares in product(range(parts + 1), repeat=count - 1) if sum(shares) <= parts)
+        grid = ((*shares, parts - sum(shares)) for shares in heads)
+        return max(grid, key=lambda shares: (score(shares), -_unequal(shares)))
     best = (parts,) * count
     for _ in range(ROUNDS):
         before = best
         for i in range(count):
             tried = [(*best[:i], share, *best[i + 1 :]) for share in range(parts + 1)]
-            best = max(
-                (shares for shares in tried if any(shares)),
-                key=lambda shares: (score(shares), shares == before, -_unequal(shares)),
-            )
+            best = max(filter(any, tried), key=lambda shares: (score(shares), shares == before, -_unequal(shares)))
         if best == before:
             break
     return best
-
-
-def _grid(count: int, parts: int) -> Iterator[tuple[int, ...]]:
-    for shares in product(range(parts + 1), repeat=count - 1):
-        if sum(shares) <= parts:
-            yield (*shares, parts - sum(shares))
 
 
 def _unequal(shares: tuple[int, ...]) -> float:

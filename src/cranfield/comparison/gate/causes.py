@@ -22,16 +22,15 @@ from cranfield.base.kernels import RowTable, decode, encode
 from cranfield.base.results import plain
 from cranfield.base.run import Run
 from cranfield.base.text_layout import listed
-from cranfield.comparison.gate.questions import GateSettings, decide
+from cranfield.comparison.gate.questions import GateSettings, MeasureDecision, decide
 from cranfield.evaluation.evaluate import Evaluator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from cranfield.base.findings import Finding
-    from cranfield.base.kernels.table import Floats
     from cranfield.evaluation.hits import Hits
     from cranfield.evaluation.scores import Scores
 
@@ -252,7 +251,7 @@ class Suspects:
         if any(cause.certain for cause in causes):
             return tuple(causes)
         for view in self._views:
-            decision = decide(gains(view.scores), self.max_drops, self.settings, gain_weights(view.scores))[m]
+            decision = decide_by(view.scores, self.max_drops, self.settings)[m]
             left, passes = _mean_difference(view.scores, m), decision.state == "passed"
             text = f"{view.lead} {_left_in_words(left, passes, self.max_drops[m])}"
             causes.append(Cause(view.code, text, left, passes, view.certain))
@@ -317,21 +316,14 @@ class Suspects:
         return _WithoutSuspect("unjudged", lead, condensed.evaluate([self.one, self.other]), certain=False)
 
 
-def gains(scores: Scores) -> list[Floats]:
-    """For each measure, the gain of the second run over the first on each topic where both have a value."""
-    gains = []
-    for m, measure in enumerate(scores.measures.values()):
-        change = scores.values[1, m] - scores.values[0, m]
-        gains.append((-1.0 if measure.lower_is_better else 1.0) * change[~np.isnan(change)])
-    return gains
-
-
-def gain_weights(scores: Scores) -> list[Floats] | None:
-    """For each measure, the weights of the topics where both runs have a value; None without weights."""
-    if scores.weights is None:
-        return None
-    weights = scores.weights.of(scores.topics)
-    return [weights[~np.isnan(scores.values[1, m] - scores.values[0, m])] for m in range(len(scores.measures))]
+def decide_by(scores: Scores, max_drops: Sequence[float], settings: GateSettings) -> list[MeasureDecision]:
+    """Decide whether the second run passes by each measure, on the topics where both runs have a value."""
+    changes = scores.values[1] - scores.values[0]
+    there = ~np.isnan(changes)
+    up = [-1.0 if measure.lower_is_better else 1.0 for measure in scores.measures.values()]
+    gains = [up[m] * changes[m, topics] for m, topics in enumerate(there)]
+    weights = None if scores.weights is None else scores.weights.of(scores.topics)
+    return decide(gains, max_drops, settings, None if weights is None else [weights[topics] for topics in there])
 
 
 def _mean_difference(scores: Scores, m: int) -> float:

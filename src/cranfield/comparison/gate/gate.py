@@ -31,17 +31,16 @@ from cranfield.base.results import (
     plain,
 )
 from cranfield.base.text_layout import in_line, legible, listed
-from cranfield.comparison.gate.causes import Suspects, gain_weights, gains, turnover, without_gone
+from cranfield.comparison.gate.causes import Suspects, decide_by, turnover, without_gone
 from cranfield.comparison.gate.questions import (
     QUESTIONS,
     GateQuestion,
     GateSettings,
     MeasureDecision,
     State,
-    decide,
     p_text,
 )
-from cranfield.comparison.score_tables import Progress, comparable
+from cranfield.comparison.score_tables import Progress, comparable, mean_of_answered
 from cranfield.comparison.settings import refuse_unweighable
 from cranfield.evaluation.evaluate import Evaluator, distinct
 from cranfield.evaluation.measures import Measure
@@ -248,9 +247,8 @@ class Gate(Answer):
         return self.gate_question.how(f"{self.test}{sampled}", self.alpha, len(self.verdicts))
 
     def notes(self, shell: bool = False) -> list[str]:
-        notes = [
-            text.replace("with documents", "with --corpus-ids") if shell else text for text in self.turnover.sentences()
-        ]
+        sentences = self.turnover.sentences()
+        notes = [text.replace("with documents", "with --corpus-ids") if shell else text for text in sentences]
         notes += [f"{each.measure}: {each.caution}" for each in self.verdicts if each.caution]
         notes += [_blindness(each) for each in self.verdicts if each.state == "passed" and each.blind]
         return [*notes, *self.remarks, *self.scores.notes(shell)]
@@ -463,11 +461,10 @@ def gate(
     tell(2, 3)
     settings = GateSettings(question_class, alpha, test, resamples, seed)
     suspects = Suspects(evaluator, one, other, moved, scoring, scores, settings, tuple(drops.values()))
-    decisions = decide(gains(scores), suspects.max_drops, settings, gain_weights(scores))
+    decisions = decide_by(scores, suspects.max_drops, settings)
     verdicts = tuple(_verdict(suspects, m, decision, hits, worst) for m, decision in enumerate(decisions))
-    remarks = _remarks(
-        scores, len(moved.gone) if forgive_turnover else None, question_class, max_drop is not None, drops
-    )
+    removed = len(moved.gone) if forgive_turnover else None
+    remarks = _remarks(scores, removed, question_class, max_drop is not None, drops)
     numbers = alpha, test, resamples, seed
     facts = verdicts, moved, question_class.name, *numbers, scores, forgive_turnover, tuple(remarks)
     return Gate(one.name, other.name, *facts)
@@ -650,8 +647,5 @@ def _ranks(hits: Hits, place: int, rel: float) -> dict[int, tuple[int, float]]:
 def _judged(evaluator: Evaluator, hits: tuple[Hits, Hits], k: int) -> tuple[float, float]:
     """Judged@k of both runs, as the mean over the topics that each answers."""
     share = _measure(f"Judged@{k}")
-    means = []
-    for each in hits:
-        answered = evaluator.topic_mask & (each.retrieved > 0)
-        means.append(float(share(each)[answered].mean()) if answered.any() else math.nan)
-    return means[0], means[1]
+    before, after = (mean_of_answered(evaluator, each, share) for each in hits)
+    return before, after

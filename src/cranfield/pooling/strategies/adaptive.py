@@ -24,29 +24,22 @@ class Following(Picker):
         super().__init__(candidates)
         self.rng = rng
         self.source = np.full(len(candidates), -1, np.int64)
-        self._next = [0] * len(candidates.runs)
+        self._rest = list(map(iter, candidates.lists))
         self.open = np.array([len(ranked) > 0 for ranked in candidates.lists])
 
     def choose(self) -> int:
         """The next document of the run that is followed now; runs without further documents are closed."""
         while True:
             run = self.follow()
-            document = self._after(run)
-            if document is not None:
-                self.source[document] = run
-                return document
+            for document in self._rest[run]:
+                if not self.picked[document]:
+                    self.source[document] = run
+                    return document
             self.open[run] = False
 
     @abstractmethod
     def follow(self) -> int:
         """The run to follow: one of the open runs."""
-
-    def _after(self, run: int) -> int | None:
-        ranked, place = self.candidates.lists[run], self._next[run]
-        while place < len(ranked) and self.picked[ranked[place]]:
-            place += 1
-        self._next[run] = place
-        return ranked[place] if place < len(ranked) else None
 
     def highest(self, values: Floats) -> int:
         """One of the open runs with the highest value, at random among equals."""

@@ -104,8 +104,7 @@ def _turned(*parts: Any) -> Floats:
     rows = vstack(parts).tocsr()
     values, columns = np.linalg.eigh((rows @ rows.T).toarray())
     positive = values > 1e-9
-    turned: Floats = columns[:, positive] * np.sqrt(values[positive])
-    return turned
+    return np.asarray(columns[:, positive] * np.sqrt(values[positive]), np.float64)
 
 
 def regression(
@@ -220,8 +219,6 @@ def _stem(word: str) -> str:
     >>> [_stem(word) for word in ("plants", "planting", "berries", "hose", "is")]
     ['plant', 'plant', 'berr', 'hos', 'is']
     """
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)]
-            break
+    fitting = (ending for ending in ENDINGS if word.endswith(ending) and len(word) - len(ending) >= 3)
+    word = word.removesuffix(next(fitting, ""))
     return word[:-1] if len(word) > 3 and word[-1] in "ey" else word

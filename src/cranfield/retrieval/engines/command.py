@@ -87,16 +87,11 @@ class Command(System):
         unknown = [topic for topic in run.topics if topic not in topics]
         if unknown:
             raise DataError(f"{run.name}: topic {unknown[0]!r} was not asked for")
-        return {topic: ranking[:k] for topic, ranking in _lists(run).items()}
-
-
-def _lists(run: Run) -> dict[str, Ranking]:
-    """Each topic's documents and scores, in line order."""
-    topics, table = run.topics, run.table
-    lists: dict[str, Ranking] = {topic: [] for topic in topics}
-    for t, document, score in zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True):
-        lists[topics[t]].append((decode(document), score))
-    return lists
+        table = run.table
+        lists: list[Ranking] = [[] for _ in run.topics]  # in the order of the lines
+        for t, document, score in zip(table.topic.tolist(), table.documents, table.value.tolist(), strict=True):
+            lists[t].append((decode(document), score))
+        return {topic: ranking[:k] for topic, ranking in zip(run.topics, lists, strict=True)}
 
 
 class CommandEach(Command):

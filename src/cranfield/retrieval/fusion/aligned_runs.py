@@ -72,8 +72,7 @@ class AlignedRuns(Tops):
     @cached_property
     def sizes(self) -> Offsets:
         """The number of rows of each list."""
-        sizes: Offsets = np.diff(np.r_[self.starts, len(self.run)])
-        return sizes
+        return np.asarray(np.diff(self.starts, append=len(self.run)), np.int64)
 
     @property
     def size(self) -> Offsets:

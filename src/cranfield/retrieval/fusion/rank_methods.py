@@ -63,8 +63,7 @@ class LogISR(ISR):
     sigma = Real(0, "keeps a document of one run above 0", low=0, high=1)
 
     def combine(self, votes: Votes) -> Floats:
-        factor: Floats = np.log(votes.holders + self.sigma)
-        return factor * votes.total()
+        return np.asarray(np.log(votes.holders + self.sigma) * votes.total(), np.float64)
 
 
 class RBC(FusionMethod):

@@ -21,15 +21,12 @@ if TYPE_CHECKING:
     from cranfield.retrieval.fusion.normalisations import Norm
 
 
-LILLIS_2010 = (
-    "Lillis, Zhang, Toolan, Collier, Leonard & Dunnion (2010), Estimating probabilities for effective data fusion"
-)
-
-
 class _Learner(FusionMethod):
     """The base of the methods that learn; a deeper rank may be worth more."""
 
-    reference = LILLIS_2010
+    reference = (
+        "Lillis, Zhang, Toolan, Collier, Leonard & Dunnion (2010), Estimating probabilities for effective data fusion"
+    )
     trained = True
     keeps_order = False
 
@@ -104,9 +101,8 @@ class ProbFuse(_Learner):
         shares = (np.bincount(cell, relevant, count) / sizes).reshape(-1, self.segments)
         runs, topics = lists.run[lists.starts], len(np.unique(lists.topic))
         # fsum: the result does not depend on the order of topics
-        self.shares = np.array(
-            [[fsum(column) / topics for column in shares[runs == run].T] for run in range(len(lists.names))]
-        )
+        by_run = [shares[runs == run].T for run in range(len(lists.names))]
+        self.shares = np.array([[fsum(column) / topics for column in columns] for columns in by_run])
 
     def _segment(self, lists: AlignedRuns) -> Offsets:
         """The segment number of each row, from 0."""

@@ -140,9 +140,7 @@ class Client:
             if fresh or self.once:
                 raise
             self._drop()  # the server had closed the persistent connection: not a failure of this query
-            connection, _ = self._connection(deadline)
-            connection.request(method, target, body, headers)
-            answer = connection.getresponse()
+            return self._exchange(method, target, body, headers, deadline)
         content, room = bytearray(), self.most - (answer.length or 0)
         while room >= 0 and (piece := answer.read1(PIECE)):
             content += piece
