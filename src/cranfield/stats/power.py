@@ -157,10 +157,8 @@ class Outlook:
 
 def power_tests() -> tuple[list[str], list[str]]:
     """The tests whose power is known by a formula, and those for which it is simulated."""
-    by_formula, simulated = (
-        [one.name for one in TESTS.values() if one.power == how] for how in ("formula", "simulated")
-    )
-    return by_formula, simulated
+    by_formula = [one.name for one in TESTS.values() if one.power == "formula"]
+    return by_formula, [one.name for one in TESTS.values() if one.power == "simulated"]
 
 
 def power(design: Design, n: int, difference: float) -> float:

@@ -83,21 +83,6 @@ class ConsensusLabels:
         """The number of items with several best labels."""
         return int((self.best.sum(axis=1) > 1).sum())
 
-    def accuracy(self, truth: Mapping[Any, Any]) -> float:
-        """The accuracy on items with a known truth. A tie counts with its expected accuracy, whatever the rule of ties.
-
-        >>> from cranfield.stats.ratings import Labels
-        >>> labels = Labels.of_table([[1, 1, 0], [1, 0, 0]])
-        >>> METHODS.named("majority").decide(labels).accuracy({0: 1, 1: 1, 2: 1})  # right, half of a tie, wrong
-        0.5
-        """
-        place = {name: code for code, name in enumerate(self.scale.names)}
-        truths = [(row, place.get(truth[item])) for row, item in enumerate(self.items) if item in truth]
-        if not truths:
-            raise DataError("none of the items has a known truth")
-        right = (float(self.best[row, code]) / self.best[row].sum() for row, code in truths if code is not None)
-        return math.fsum(right) / len(truths)
-
 
 class Consensus(Registered, ABC):
     """A consensus method and its properties.
