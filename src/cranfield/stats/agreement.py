@@ -715,9 +715,8 @@ def by_pair(
 
 def _met(labels: Labels, rater: int) -> list[int]:
     """The raters who share an item with this one."""
-    mine = np.zeros(len(labels.items), np.bool_)
-    mine[labels.item[labels.rater == rater]] = True
-    return [int(other) for other in np.unique(labels.rater[mine[labels.item]]) if other != rater]
+    shared = np.isin(labels.item, labels.item[labels.rater == rater])
+    return [int(other) for other in np.unique(labels.rater[shared]) if other != rater]
 
 
 def by_group(

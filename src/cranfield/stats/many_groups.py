@@ -685,8 +685,7 @@ def _log_orders(ranks: Floats) -> float:
 
 def _range_of_means(values: Floats) -> Floats:
     """The range of the group means of each table; the array is tables × blocks × groups."""
-    means = values.mean(axis=1)
-    return np.asarray(means.max(axis=1) - means.min(axis=1), np.float64)
+    return np.asarray(np.ptp(values.mean(axis=1), axis=1), np.float64)
 
 
 def _all_ranges(values: Floats) -> Iterator[Floats]:

@@ -439,9 +439,7 @@ def blocks_needed(
         raise DataError(f"D-study: expected the coefficient e_rho2 or phi, found {coefficient!r}")
     per_block = study.interaction + study.residual / replicates + (study.blocks if coefficient == "phi" else 0.0)
     room = study.groups * (1 - target) / target - study.replicates / replicates  # error variance that is allowed
-    if room <= 0:
-        return inf
-    return max(1, ceil(per_block / room * (1 - 1e-12)))
+    return max(1, ceil(per_block / room * (1 - 1e-12))) if room > 0 else inf
 
 
 def _nested(values: Floats) -> GStudy:
