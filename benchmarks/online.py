@@ -29,7 +29,7 @@ def interleaving(repeats: int) -> list[Row]:
     """Two lists of ten: drawing a list (of probabilistic with its credit), planning, sealing, opening."""
     from cranfield.experiments import Keys, credit, interleave
     from cranfield.experiments.interleaving import METHODS
-    from cranfield.experiments.interleaving.optimised import list_distribution
+    from cranfield.experiments.interleaving.method import list_distribution
 
     pairs, coin, keys = rankings(), random.Random(1), Keys.new()
     list_distribution(*map(tuple, pairs[0]), "inverse")  # which also imports the solver

@@ -23,8 +23,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments import Interleaved, credit, interleave
 from cranfield.experiments.click_credit import WORTH, Preference
 from cranfield.experiments.interleaving import METHODS
-from cranfield.experiments.interleaving.optimised import allowed_lists, list_distribution
-from cranfield.experiments.interleaving.probabilistic import chances
+from cranfield.experiments.interleaving.method import allowed_lists, chances, list_distribution
 from hypotheses import examples
 from shell import cranfield as command
 

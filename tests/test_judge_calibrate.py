@@ -22,9 +22,10 @@ from cranfield.judging.llm.calibration import Calibration, date_in, measured
 from cranfield.judging.llm.grade_agreement import bare, biases_of, model_agreement, own_runs
 from cranfield.judging.llm.label_sample import CommonLabels, series_use
 from cranfield.judging.llm.leaderboards import advantages, boards, circular, own_ranking, ranks_of, scored
-from cranfield.stats.agreement import Labels, Scale, agreement, agreement_of_pairs, coefficient
+from cranfield.stats.agreement import Labels, agreement, agreement_of_pairs, coefficient
 from cranfield.stats.correlation import correlation
 from cranfield.stats.jackknife import mean_of_items, pairs_of_counts, slope_within, sums_by_cluster, without_each
+from cranfield.stats.ratings import Scale
 from shell import cranfield
 
 TOPICS, DEPTH = 30, 14

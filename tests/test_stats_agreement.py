@@ -22,22 +22,20 @@ from cranfield.stats.agreement import (
     COEFFICIENTS,
     Labels,
     Patterns,
-    Scale,
     against_the_rest,
     agreement,
     alike,
     all_forms,
-    base_rates,
     by_group,
     by_label,
     by_pair,
     coefficient,
-    confusion,
     interval_of,
     with_oneself,
     without_each,
 )
 from cranfield.stats.jackknife import jackknife
+from cranfield.stats.ratings import Scale, base_rates, confusion
 from hypotheses import examples
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks are not installed with the package

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cranfield.base.errors import DataError
-from cranfield.stats.moments import Moments, moments_by_arm
+from cranfield.stats.moments import Moments
 
 
 def rows(n: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -64,14 +64,6 @@ def test_parts_far_from_0_keep_their_digits():
     assert shifted.mean[0] == pytest.approx(x.mean(), rel=1e-15)
 
 
-def test_each_arm_has_its_own_moments():
-    columns = rows(30)
-    arms = np.array(["b", "a", "c"] * 10)
-    found = moments_by_arm(arms.tolist(), **columns)
-    assert list(found) == ["a", "b", "c"]
-    same(found["b"], Moments.of(**{name: values[arms == "b"] for name, values in columns.items()}))
-
-
 def test_many_tables_at_once_are_as_one_by_one():
     rng = np.random.default_rng(3)
     x, y = rng.normal(0, 1, (4, 25)), rng.normal(0, 1, (4, 25))
@@ -99,7 +91,6 @@ def test_no_rows_and_one_row_have_no_variance():
         (lambda: Moments.from_sums(1.5, {"x": 1.0}, {("x", "x"): 1.0}), "a number of rows"),
         (lambda: Moments.of(x=[1.0]) + Moments.of(y=[1.0]), "the same columns"),
         (lambda: Moments.of(x=[1.0]).place("y"), "a column of x, found 'y'"),
-        (lambda: moments_by_arm(["a", "b"], x=[1.0]), "expected 2 values of 'x'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, said):

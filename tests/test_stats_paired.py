@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cranfield.stats import paired
-from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import ALTERNATIVES
 
 few = st.integers(-4, 4)  # so few values that ties and zeros abound
 

@@ -21,9 +21,9 @@ from cranfield.stats.randomisation import (
     sign_flip_p_rows,
     sign_flip_rejects,
 )
-from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
+from cranfield.stats.tests_by_name import TESTS
 from cranfield.stats.ties import differences
-from cranfield.stats.two_sample_test import SignificanceSettings
+from cranfield.stats.two_sample_test import ALTERNATIVES, SignificanceSettings
 
 tenths = st.integers(-10, 10).map(lambda whole: whole / 10)
 

@@ -10,8 +10,8 @@ import pytest
 
 from cranfield.base.errors import DataError
 from cranfield.stats import tests_by_name
-from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
-from cranfield.stats.two_sample_test import Prospect, SignificanceSettings
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import ALTERNATIVES, Prospect, SignificanceSettings
 
 NAMES = list(TESTS)
 WITH_P = [name for name in NAMES if not TESTS[name].bayesian]

@@ -23,7 +23,7 @@ from cranfield.stats.arms import (
     log_ratio,
     present,
 )
-from cranfield.stats.moments import Moments, moments_by_arm
+from cranfield.stats.moments import Moments
 from cranfield.stats.proportions import ProportionDifference, adjusted_wald, proportion, wilson
 from cranfield.stats.sample_ratio import chi_square_p, exact_p
 from cranfield.stats.sequential import GroupSequentialRule, Sequence
@@ -34,8 +34,6 @@ from cranfield.stats.unit_effects import (
     mann_whitney,
     quantile,
     superiority,
-    winsor_limits,
-    winsorised,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +66,11 @@ def told(tea, metric, table):
 
 def by_arm(table) -> dict[str, Moments]:
     columns = {name: table[name].to_numpy() for name in table.column_names if name not in ("user", "variant")}
-    return moments_by_arm(table["variant"].to_numpy().astype(str).tolist(), **columns)
+    arms = table["variant"].to_numpy()
+    return {
+        str(arm): Moments.of(**{name: values[arms == arm] for name, values in columns.items()})
+        for arm in np.unique(arms)
+    }
 
 
 def ends(effect, level: float = 0.95, **given) -> tuple[float, float]:
@@ -440,7 +442,6 @@ def test_a_relative_effect_of_a_level_at_or_below_0_does_not_exist():
             lambda: quantile(DistinctRows.of([1.0, 2.0]), DistinctRows.of([1.0, 2.0]), 1.0, np.random.default_rng(0)),
             "q must lie",
         ),
-        (lambda: winsor_limits([1.0], 0.9, 0.1), "the lower first"),
         (
             lambda: bootstrap(
                 DistinctRows.of([0.0, 1.0]),
@@ -458,13 +459,6 @@ def test_a_relative_effect_of_a_level_at_or_below_0_does_not_exist():
 def test_what_makes_no_sense_is_refused(make, said):
     with pytest.raises(DataError, match=said):
         make()
-
-
-def test_winsorising_pulls_in_and_counts():
-    values = np.r_[np.arange(100.0), 1e6]
-    limits = winsor_limits(values, high=0.99)
-    pulled, number = winsorised(values, limits)
-    assert (number, pulled.max(), pulled.min()) == (1, 99.0, 0.0)
 
 
 @pytest.mark.parametrize(

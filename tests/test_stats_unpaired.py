@@ -10,7 +10,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.stats.tests_by_name import ALTERNATIVES, TESTS
+from cranfield.stats.tests_by_name import TESTS
+from cranfield.stats.two_sample_test import ALTERNATIVES
 
 few = st.integers(0, 4)  # so few values that ties abound
 

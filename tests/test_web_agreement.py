@@ -12,7 +12,8 @@ from browsers import EVIL, Watched
 from cranfield.commands.judging import agree
 from cranfield.judging import Event
 from cranfield.judging.agreement import drift_of, people_of
-from cranfield.stats.agreement import Labels, coincidences, confusion
+from cranfield.stats.agreement import Labels
+from cranfield.stats.ratings import coincidences, confusion
 from workbench import Served, example, served
 
 if TYPE_CHECKING:

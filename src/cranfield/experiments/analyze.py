@@ -164,9 +164,7 @@ class Analysis(Answer):
         yield from self._left_out(how)
 
     def _left_out(self, how: Layout) -> Iterator[Part]:
-        lines = []
-        for name, drop, number in self.filters:
-            lines.append(f"filter {name}: {counted(number, drop.removesuffix('s'))} left out")
+        lines = [f"filter {name}: {counted(n, drop.removesuffix('s'))} left out" for name, drop, n in self.filters]
         if self.filters:
             before, after = sum(self.units.values()), sum(self.kept.values())
             lines.append(f"units: {before:,} before filters, {after:,} after")

@@ -146,8 +146,4 @@ class Assignments(Rows[UnitAssignment]):
 
 def assignments(plans: Sequence[Plan], units: Iterable[str]) -> Assignments:
     """The assignments of several units, one row each; a unit without any has a row as well."""
-    rows = []
-    for unit in units:
-        own: list[Assignment | None] = [*assign(plans, unit)]
-        rows += [UnitAssignment(unit, one) for one in own or [None]]
-    return Assignments(tuple(rows))
+    return Assignments(tuple(UnitAssignment(unit, one) for unit in units for one in assign(plans, unit) or (None,)))

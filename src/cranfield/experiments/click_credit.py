@@ -136,10 +136,9 @@ class Preference(Answer):
         rows = [(name, Cell(how.number(one), one, name == self.winner)) for name, one in self.credits.items()]
         yield Table(["system", "credit"], rows)
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         pairs = [{"system": a, "against": b, "difference": by} for (a, b), by in self.pairs.items()]
-        facts = {"winner": self.winner, "credits": self.credits, "pairs": pairs}
-        return {key: plain(value, how.digits) for key, value in facts.items()}
+        return plain({"winner": self.winner, "credits": self.credits, "pairs": pairs}, how.digits)
 
 
 def _slack(credit: float) -> float:

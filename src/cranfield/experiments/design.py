@@ -23,6 +23,7 @@ from cranfield.comparison.design import round_sizes
 from cranfield.comparison.settings import refuse_extremes, refuse_nonpositive, refuse_shares
 from cranfield.stats.arms import MetricColumn, level
 from cranfield.stats.correction import correction
+from cranfield.stats.power import smallest
 from cranfield.stats.sequential import LookSchedule, schedule
 
 if TYPE_CHECKING:
@@ -197,11 +198,10 @@ class ExperimentDesign(Answer):
         available = [_share(each.power), how.number(each.detectable)] if self.n is not None else []
         return [each.method, _units(each.needed), _units(each.expected), *days, *available]
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         facts = {key: value for key, value in vars(self).items() if key not in ("methods", "guardrails")}
         rails = [{"name": rail.name, "margin": rail.margin, **vars(rail.spread)} for rail in self.guardrails]
-        facts |= {"guardrails": rails, "methods": self.methods}
-        return {key: plain(value, how.digits) for key, value in facts.items()}
+        return plain({**facts, "guardrails": rails, "methods": self.methods}, how.digits)
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
         """The power curves: one row per method and number of units."""
@@ -299,15 +299,7 @@ class _Problem(NamedTuple):
 
     def needed(self, method: LookSchedule) -> int | None:
         """The smallest number of units with the target power, by doubling and bisection; None if it is too large."""
-        low, high = 1, 2
-        while self.power(method, high) < self.target:
-            low, high = high, 2 * high
-            if high > MOST:
-                return None
-        while high - low > max(1, high >> 40):
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.power(method, middle) >= self.target else (middle, high)
-        return high
+        return smallest(lambda n: self.power(method, n) >= self.target, MOST)
 
 
 def together(chances: Sequence[float], correlation: float = 0.0) -> float:

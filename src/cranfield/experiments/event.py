@@ -15,9 +15,7 @@ from typing import Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
-from cranfield.formats.event_files.format import FIELDS, arrow_schema
-
-__all__ = ["AHEAD", "FIELDS", "KINDS", "MOST_BYTES", "UserEvent", "arrow_schema", "instant", "refuse_ahead"]
+from cranfield.formats.event_files.format import FIELDS
 
 KINDS: dict[str, tuple[str, ...]] = {  # each with its required fields; other kinds are stored unchanged
     "exposure": ("experiment", "variant"),

@@ -20,7 +20,7 @@ import re
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from copy import copy
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cranfield.base.errors import BadLineError, DataError, UnavailableError
 from cranfield.base.notifications import say
@@ -116,7 +116,7 @@ class EventSource(Protocol):
         """The Parquet files that the events are read from."""
 
 
-class EventLog:
+class EventLog(AbstractContextManager["EventLog"]):
     """A folder of events. Several processes may append and read; compactions wait for each other."""
 
     by: datetime | None = None  # if set, events in files begun later are not read
@@ -130,9 +130,6 @@ class EventLog:
             _refuse_other(self.folder, create)
         self._writer = SegmentWriter(self.segments)
         self._checker = ManifestChecker(self.folder)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

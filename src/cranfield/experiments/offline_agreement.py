@@ -201,10 +201,10 @@ class Bridge(Rows[MeasureAgreement]):
             notes.append("two systems make one pair; you need more systems to distinguish measures")
         return notes
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         rows = [{**each._asdict(), "share": each.share} for each in self.rows]
-        facts = {"systems": list(self.systems), "by": self.column, "least": self.least, "agreement": rows}
-        return {key: plain(value, how.digits) for key, value in facts.items()}
+        values = {"systems": self.systems, "by": self.column, "least": self.least, "agreement": rows}
+        return plain(values, how.digits)
 
 
 def bridge(

@@ -174,9 +174,8 @@ class Erasure(Answer):
             f"{counted(self.segments, 'segment')} written again."
         )
 
-    def plain(self, how: Layout) -> dict[str, Any]:
-        values: dict[str, Any] = {"events": self.events, **plain_values(self)}
-        return values
+    def plain(self, how: Layout) -> Any:
+        return {"events": self.events, **plain_values(self)}
 
     def notes(self, shell: bool = False) -> list[str]:
         if not self.events:

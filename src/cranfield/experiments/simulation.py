@@ -104,9 +104,9 @@ class SimulatedLog(Answer):
         few = ", ".join(self.passed_over[:3])
         return [f"{counted(len(self.passed_over), 'judged topic')} missing from a run: no user searches them ({few} …)"]
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         facts = {"variants" if name == "tallies" else name: as_dicts(value) for name, value in vars(self).items()}
-        return {key: plain(value, how.digits) for key, value in facts.items()}
+        return plain(facts, how.digits)
 
 
 def simulate(
@@ -393,10 +393,9 @@ class Trials(Answer):
         replicates = self.rates[0].replicates
         yield Table(["test", "detected", "standard error", *sides], rows, caption=f"{replicates:,} experiments")
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         rates = [{**each._asdict(), "share": each.share, "error": each.error} for each in self.rates]
-        facts = {**vars(self), "rates": rates}
-        return {key: plain(value, how.digits) for key, value in facts.items()}
+        return plain({**vars(self), "rates": rates}, how.digits)
 
 
 def false_alarms(
@@ -535,10 +534,9 @@ class SampleSizes(Answer):
             return [f"- means that the effect is within {SURE:g} standard errors of 0: simulate more searches"]
         return []
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         rows = [{**each._asdict(), "slack": each.slack} for each in self.rows]
-        facts = {**vars(self), "rows": rows}
-        return {key: plain(value, how.digits) for key, value in facts.items()}
+        return plain({**vars(self), "rows": rows}, how.digits)
 
 
 def needs(

@@ -23,6 +23,7 @@ from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats
 from cranfield.stats.agreement import Agreement, coefficient
 from cranfield.stats.correlation import correlation
+from cranfield.stats.ratings import base_rates, coincidences, confusion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -110,7 +111,7 @@ class Agreements(Answer):
     def content(self, how: Layout) -> Iterator[Part]:
         yield self._verdict(how)
         rows = []
-        for rater, counts in zip(self.labels.raters, stats.base_rates(self.labels), strict=True):
+        for rater, counts in zip(self.labels.raters, base_rates(self.labels), strict=True):
             shares = (f"{count / max(counts.sum(), 1):.0%}" for count in counts)
             rows.append([str(rater) or how.undefined, f"{counts.sum():,}", *shares])
         grades = [f"grade {_short(grade)}" for grade in self.labels.scale.names]
@@ -148,13 +149,13 @@ class Agreements(Answer):
             one, other = self.labels.raters
             rows = [
                 [f"{one} {name}", *(f"{count:,}" for count in row)]
-                for name, row in zip(names, stats.confusion(self.labels).tolist(), strict=True)
+                for name, row in zip(names, confusion(self.labels).tolist(), strict=True)
             ]
             yield Table(["", *(f"{other} {name}" for name in names)], rows)
         elif self.items:
             rows = [
                 [f"and {name}", *("" if j < i else f"{count:,}" for j, count in enumerate(row))]
-                for i, (name, row) in enumerate(zip(names, stats.coincidences(self.labels).tolist(), strict=True))
+                for i, (name, row) in enumerate(zip(names, coincidences(self.labels).tolist(), strict=True))
             ]
             yield Table(["pairs of labels", *names], rows)
 
@@ -188,11 +189,11 @@ class Agreements(Answer):
             "cannot_judge": self.cannot,
             "unsure": self.unsure,
             "scale": list(self.labels.scale.names),
-            "base_rates": dict(zip(names, stats.base_rates(self.labels).tolist(), strict=True)),
+            "base_rates": dict(zip(names, base_rates(self.labels).tolist(), strict=True)),
             "coefficients": [_plain(one) for one in self.coefficients],
             "by_grade": {_short(grade): _plain(one) for grade, one in self.by_grade.items()},
-            "confusion": stats.confusion(self.labels).tolist() if len(names) == 2 else None,
-            "coincidences": stats.coincidences(self.labels).tolist(),
+            "confusion": confusion(self.labels).tolist() if len(names) == 2 else None,
+            "coincidences": coincidences(self.labels).tolist(),
             "by": {self.view: {_named(name): _plain(one) for name, one in self.parts.items()}} if self.view else {},
             "people": [vars(each) for each in self.people],
             "drift": {name: [vars(span) for span in spans] for name, spans in self.drift.items()},

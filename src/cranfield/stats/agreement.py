@@ -22,33 +22,13 @@ from cranfield.base.parameters import Choice, Parameter, number_text, refuse_bel
 from cranfield.base.registry import Registry
 from cranfield.stats.jackknife import jackknife
 from cranfield.stats.method import StatisticalMethod
-from cranfield.stats.ratings import Labels, Scale, base_rates, coincidences, confusion, encode, two_columns
+from cranfield.stats.ratings import Labels as Labels  # also to be imported from here
+from cranfield.stats.ratings import Scale, encode, two_columns
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
     from cranfield.stats.ties import Bools, Floats, Ints
-
-__all__ = [
-    "COEFFICIENTS",
-    "Agreement",
-    "AgreementCoefficient",
-    "Labels",
-    "Scale",
-    "against_the_rest",
-    "agreement",
-    "agreement_of_pairs",
-    "all_forms",
-    "base_rates",
-    "by_group",
-    "by_label",
-    "by_pair",
-    "coefficient",
-    "coincidences",
-    "confusion",
-    "with_oneself",
-    "without_each",
-]
 
 RESAMPLES = 1_000
 FEW_ITEMS = 50  # with fewer items, intervals cover less often than their level, also over few clusters
@@ -204,9 +184,7 @@ class LabelDistances(Parameter[Any]):
         rows = [row.split() for row in raw.split("/")] if isinstance(raw, str) else raw
         table = np.array(rows, np.float64)
         square = table.ndim == 2 and table.shape[0] == table.shape[1]
-        if not square or np.diag(table).any() or not (table >= 0).all() or not np.isfinite(table).all():
-            raise ValueError
-        if not table.any():
+        if not (square and table.any() and (table >= 0).all() and np.isfinite(table).all()) or np.diag(table).any():
             raise ValueError
         return tuple(map(tuple, table.tolist()))
 
@@ -737,9 +715,8 @@ def by_pair(
 
 def _met(labels: Labels, rater: int) -> list[int]:
     """The raters who share an item with this one."""
-    mine = np.zeros(len(labels.items), np.bool_)
-    mine[labels.item[labels.rater == rater]] = True
-    return [int(other) for other in np.unique(labels.rater[mine[labels.item]]) if other != rater]
+    shared = np.isin(labels.item, labels.item[labels.rater == rater])
+    return [int(other) for other in np.unique(labels.rater[shared]) if other != rater]
 
 
 def by_group(
@@ -802,11 +779,8 @@ def with_oneself(
     occasions, rater = labels.repeats()
     cluster_of = how.pop("cluster_of", None)
     clusters = None if cluster_of is None else {unit: cluster_of[unit[1]] for unit in occasions.items}  # type: ignore[index]
-    answer = {}
-    for code in np.unique(rater):
-        own = occasions.only(rater[occasions.item] == code)
-        answer[labels.raters[code]] = agreement(own, statistic, cluster_of=clusters, **how)
-    return answer
+    parts = {labels.raters[code]: occasions.only(rater[occasions.item] == code) for code in np.unique(rater)}
+    return {name: agreement(part, statistic, cluster_of=clusters, **how) for name, part in parts.items()}
 
 
 class _OfLabel(AgreementCoefficient):

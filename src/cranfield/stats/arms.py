@@ -142,7 +142,7 @@ def level(
             own, own_weights = _linearised(arm, covariate)
             value = value - theta[..., i] * (own - _linearised(pooled, covariate)[0])
             weights = weights - theta[..., i, None] * own_weights
-    variance = _form(weights, arm.covariance, weights)
+    variance = np.einsum("...i,...ij,...j->...", weights, arm.covariance, weights)
     with np.errstate(invalid="ignore", divide="ignore"):
         return ArmLevel(value, np.sqrt(np.maximum(variance, 0.0) / arm.n), arm.n - 1)
 
@@ -263,10 +263,6 @@ def _theta(pooled: Moments, column: MetricColumn | str, covariates: Sequence[Met
     spread = np.einsum("...ic,...cd,...jd->...ij", others, pooled.covariance, others)
     shared = np.einsum("...ic,...cd,...d->...i", others, pooled.covariance, own)
     return np.asarray((np.linalg.pinv(spread, hermitian=True) @ shared[..., None])[..., 0], np.float64)
-
-
-def _form(left: Floats, table: Floats, right: Floats) -> Floats:
-    return np.asarray(np.einsum("...i,...ij,...j->...", left, table, right), np.float64)
 
 
 def _welch(a: Floats, b: Floats, a_df: Floats, b_df: Floats) -> tuple[Floats, Floats]:

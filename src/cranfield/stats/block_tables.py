@@ -55,3 +55,9 @@ def probability(name: str, value: float) -> float:
     if not 0 < value < 1:
         raise DataError(f"{name} must lie between 0 and 1, ends excluded, got {value}")
     return float(value)
+
+
+def refuse_no_resamples(resamples: int) -> None:
+    """Raise DataError if there are no resamples."""
+    if resamples < 1:
+        raise DataError(f"resamples must be 1 or more, got {resamples}")

@@ -111,12 +111,8 @@ def holm_limits(
     tests = len(p)
     rejected = correct(p, "holm") <= tail
     left = tests - int(rejected.sum())
-    return np.array(
-        [
-            max(null, limit(tail / tests)) if out else limit(tail / left)
-            for limit, out in zip(limits, rejected, strict=True)
-        ]
-    )
+    ends = np.array([limit(tail / (tests if out else left)) for limit, out in zip(limits, rejected, strict=True)])
+    return np.where(rejected & ~(ends > null), null, ends)
 
 
 def correction(name: str) -> Correction:

@@ -71,7 +71,10 @@ def non_inferiority(
 def _tested(kind: str, a: npt.ArrayLike, b: npt.ArrayLike, margin: float, alpha: float, paired: bool) -> Equivalence:
     from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]
 
-    _refuse(margin, alpha)
+    if not (margin > 0 and math.isfinite(margin)):
+        raise DataError(f"margin must be a positive number, got {margin}")
+    if not 0 < alpha < 0.5:
+        raise DataError(f"alpha must be between 0 and 0.5, got {alpha}")
     one, other = two_samples(a, b, paired)
     n = min(len(one), len(other))
     reason = _undefined(one, other, paired)
@@ -119,10 +122,3 @@ def _undefined(a: Floats, b: Floats, paired: bool) -> str:
     if not paired and np.ptp(a) <= near and np.ptp(b) <= near:
         return "the values within each sample are equal, so there is no spread to measure a difference against"
     return ""
-
-
-def _refuse(margin: float, alpha: float) -> None:
-    if not (margin > 0 and math.isfinite(margin)):
-        raise DataError(f"margin must be a positive number, got {margin}")
-    if not 0 < alpha < 0.5:
-        raise DataError(f"alpha must be between 0 and 0.5, got {alpha}")

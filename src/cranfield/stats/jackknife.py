@@ -65,12 +65,7 @@ def sums_by_cluster(cluster: Ints, *columns: npt.ArrayLike) -> Floats:
     >>> sums_by_cluster(np.array([0, 1, 0]), [1.0, 2.0, 3.0], 1.0).tolist()
     [[4.0, 2.0], [2.0, 1.0]]
     """
-    parts = []
-    for column in columns:
-        values = np.asarray(column, np.float64)
-        values = np.full(len(cluster), values) if values.ndim == 0 else values
-        parts.append(values.reshape(len(cluster), -1))
-    table = np.hstack(parts)
+    table = np.column_stack([np.broadcast_to(column, (len(cluster), *np.shape(column)[1:])) for column in columns])
     answer = np.zeros((int(cluster.max(initial=-1)) + 1, table.shape[1]))
     np.add.at(answer, cluster, table)
     return answer
@@ -162,9 +157,8 @@ def pairs_of_counts(one: Floats, other: Floats | None = None) -> Floats:
         diagonal = np.arange(one.shape[1])
         pairs[:, diagonal, diagonal] -= one
     total = pairs.sum(axis=(1, 2), keepdims=True)
-    return np.asarray(np.divide(pairs, total, out=np.zeros_like(pairs), where=total > 0), np.float64).reshape(
-        len(one), -1
-    )
+    shares = np.divide(pairs, total, out=np.zeros_like(pairs), where=total > 0)
+    return np.asarray(shares.reshape(len(one), -1), np.float64)
 
 
 def _quotient(above: Floats, below: Floats, there: Bools) -> Floats:

@@ -30,7 +30,7 @@ import numpy as np
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.registry import Registry
-from cranfield.stats.block_tables import block_table, no_error, probability
+from cranfield.stats.block_tables import block_table, no_error, probability, refuse_no_resamples
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.method import SignificanceTest, Source
 from cranfield.stats.rank_intervals import FEWEST, MOST, least_variance
@@ -391,8 +391,7 @@ def randomised_tukey_hsd(
     """
     probability("level", level)
     values = block_table(table)
-    if resamples < 1:
-        raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_no_resamples(resamples)
     refuse_below(1, resamples=resamples)
     means = values.mean(axis=0)
     if no_error(values, float(np.square(values - values.mean(axis=1, keepdims=True)).sum())):
@@ -686,8 +685,7 @@ def _log_orders(ranks: Floats) -> float:
 
 def _range_of_means(values: Floats) -> Floats:
     """The range of the group means of each table; the array is tables × blocks × groups."""
-    means = values.mean(axis=1)
-    return np.asarray(means.max(axis=1) - means.min(axis=1), np.float64)
+    return np.asarray(np.ptp(values.mean(axis=1), axis=1), np.float64)
 
 
 def _all_ranges(values: Floats) -> Iterator[Floats]:

@@ -63,11 +63,9 @@ class StatisticalMethod(Registered):
     def page(self) -> dict[str, Any]:
         """The description of the method as plain values."""
         facts = ("name", "title", "short", "about", *self.facts, "aliases", "reference")
-        values = {name: getattr(self, name) for name in facts}
-        return {
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in values.items()},
-            "parameters": described(self),
-        }
+        values = ((name, getattr(self, name)) for name in facts)
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values}
+        return {**plain, "parameters": described(self)}
 
 
 class SignificanceTest(StatisticalMethod):

@@ -18,7 +18,7 @@ import numpy as np
 from cranfield.base.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from cranfield.stats.ties import Floats
 
@@ -122,25 +122,6 @@ class Moments:
         between = (self.n * share)[..., None, None] * apart[..., :, None] * apart[..., None, :]
         mean = self.mean + share[..., None] * apart
         return Moments(self.names, np.asarray(n, np.float64), mean, self.products + other.products + between)
-
-
-def moments_by_arm(arms: Sequence[str], **columns: Any) -> dict[str, Moments]:
-    """The moments of each arm, from a column that says which arm each unit is in, and columns of numbers.
-
-    >>> {arm: own.mean.tolist() for arm, own in moments_by_arm(["a", "b", "a"], x=[1.0, 5.0, 3.0]).items()}
-    {'a': [2.0], 'b': [5.0]}
-    """
-    names, place = np.unique(np.asarray(arms), return_inverse=True)
-    values = {name: np.asarray(column, np.float64) for name, column in columns.items()}
-    for name, column in values.items():
-        if column.shape != place.shape:
-            raise DataError(
-                f"moments: expected {len(place)} values of {name!r}, one for each unit, found {column.size}"
-            )
-    return {
-        str(arm): Moments.of(**{name: column[place == i] for name, column in values.items()})
-        for i, arm in enumerate(names)
-    }
 
 
 def _symmetric(names: tuple[str, ...], products: Mapping[tuple[str, str], float]) -> Floats:

@@ -157,10 +157,8 @@ class Outlook:
 
 def power_tests() -> tuple[list[str], list[str]]:
     """The tests whose power is known by a formula, and those for which it is simulated."""
-    by_formula, simulated = (
-        [one.name for one in TESTS.values() if one.power == how] for how in ("formula", "simulated")
-    )
-    return by_formula, simulated
+    by_formula = [one.name for one in TESTS.values() if one.power == "formula"]
+    return by_formula, [one.name for one in TESTS.values() if one.power == "simulated"]
 
 
 def power(design: Design, n: int, difference: float) -> float:
@@ -303,16 +301,24 @@ def _holds(design: Design, n: int, difference: float, target: float) -> bool:
     return all(_reaches(design, n + i, difference, target) for i in range(teeth))
 
 
-def _smallest(enough: Callable[[int], bool], most: int, what: str) -> int:
+def smallest(enough: Callable[[int], bool], most: int) -> int | None:
+    """The smallest sufficient number from 2 on: doubled until it suffices, then bisection; None beyond `most`."""
     low, high = 1, 2
     while not enough(high):
         low, high = high, 2 * high
         if high > most:
-            raise DataError(f"sample size: {what} needs more than {most:,} blocks")
+            return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def _smallest(enough: Callable[[int], bool], most: int, what: str) -> int:
+    number = smallest(enough, most)
+    if number is None:
+        raise DataError(f"sample size: {what} needs more than {most:,} blocks")
+    return number
 
 
 def _least(enough: Callable[[float], bool], guess: float, steps: int) -> float:

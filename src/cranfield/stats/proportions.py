@@ -107,9 +107,7 @@ class ProportionDifference(ArmEffect):
 
     def _end(self, z: float, side: int) -> Floats:
         """The lower end (side 0) or the upper end, at z standard errors; infinite if z is."""
-        if np.isinf(z):
-            return np.full(self.value.shape, z if side else -z)
-        return self._ends(z)[side]
+        return np.full(self.value.shape, z if side else -z) if np.isinf(z) else self._ends(z)[side]
 
     def _ends(self, z: npt.ArrayLike) -> tuple[Floats, Floats]:
         p, q = proportion(self.a, self.n_a).value, proportion(self.b, self.n_b).value

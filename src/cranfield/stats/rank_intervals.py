@@ -25,7 +25,7 @@ import numpy.typing as npt
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.registry import Registry
-from cranfield.stats.block_tables import block_table, even, probability
+from cranfield.stats.block_tables import block_table, even, probability, refuse_no_resamples
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.method import StatisticalMethod
 from cranfield.stats.ties import tied_ranks
@@ -74,8 +74,7 @@ def rank_intervals(
     """
     probability("level", level)
     values = block_table(table, groups=1)
-    if resamples < 1:
-        raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_no_resamples(resamples)
     refuse_below(1, resamples=resamples)
     groups = values.shape[1]
     best, worst = np.empty((resamples, groups), np.int32), np.empty((resamples, groups), np.int32)
@@ -115,8 +114,7 @@ def first_in_redraws(
     [0.0, 0.0, 1.0]
     """
     values = block_table(table, groups=1)
-    if resamples < 1:
-        raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_no_resamples(resamples)
     times = np.zeros(values.shape[1])
     for means in _drawn_means(values, resamples, rng, weights):
         leads = means == means.max(axis=1, keepdims=True)
@@ -252,8 +250,7 @@ def rank_ranges(
     """
     probability("level", level)
     values = block_table(table, groups=1)
-    if resamples < 1:
-        raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_no_resamples(resamples)
     rng = np.random.default_rng(0) if rng is None else rng
     groups = values.shape[1]
     pairs = max(1, groups * (groups - 1) // 2)

@@ -82,10 +82,7 @@ class Labels:
             raise DataError(
                 f"expected three columns of one length, found {', '.join(str(len(one)) for one in columns)}"
             )
-        columns = _without_missing(columns)
-        rater_names, rater = encode(columns[0])
-        item_names, item = encode(columns[1])
-        label_names, label = encode(columns[2])
+        (rater_names, rater), (item_names, item), (label_names, label) = map(encode, _without_missing(columns))
         if scale is not None:
             names = tuple(scale)
             label = _on(names, label_names)[label]

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cranfield.base.errors import DataError
-from cranfield.stats.block_tables import block_table, even, no_error, probability
+from cranfield.stats.block_tables import block_table, even, no_error, probability, refuse_no_resamples
 from cranfield.stats.correlation import correlation, named_coefficient
 from cranfield.stats.many_groups import two_way_anova
 
@@ -144,8 +144,7 @@ def bootstrap_difference_needed(
     """
     probability("alpha", alpha)
     values = block_table(table)
-    if resamples < 1:
-        raise DataError(f"resamples must be 1 or more, got {resamples}")
+    refuse_no_resamples(resamples)
     rng = np.random.default_rng(0) if rng is None else rng
     blocks = len(values)
     counts = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=resamples)
@@ -440,9 +439,7 @@ def blocks_needed(
         raise DataError(f"D-study: expected the coefficient e_rho2 or phi, found {coefficient!r}")
     per_block = study.interaction + study.residual / replicates + (study.blocks if coefficient == "phi" else 0.0)
     room = study.groups * (1 - target) / target - study.replicates / replicates  # error variance that is allowed
-    if room <= 0:
-        return inf
-    return max(1, ceil(per_block / room * (1 - 1e-12)))
+    return max(1, ceil(per_block / room * (1 - 1e-12))) if room > 0 else inf
 
 
 def _nested(values: Floats) -> GStudy:

@@ -10,24 +10,11 @@ from typing import TYPE_CHECKING
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import read_call
 from cranfield.base.registry import Registry, unknown
-from cranfield.stats.many_groups import TestOfMany
-from cranfield.stats.two_sample_test import ALTERNATIVES, Alternative, Test
+from cranfield.stats.many_groups import TestOfMany as TestOfMany  # also to be imported from here, as is `Test`
+from cranfield.stats.two_sample_test import Test as Test
 
 if TYPE_CHECKING:
     from cranfield.stats.method import SignificanceTest
-
-__all__ = [
-    "ALTERNATIVES",
-    "TESTS",
-    "TESTS_OF_MANY",
-    "Alternative",
-    "Test",
-    "TestOfMany",
-    "any_test",
-    "find_test",
-    "intervals",
-    "test",
-]
 
 TESTS = Test.registry
 TESTS_OF_MANY = TestOfMany.registry

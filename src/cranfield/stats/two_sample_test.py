@@ -152,14 +152,12 @@ class Test(SignificanceTest, ABC):
     binary: ClassVar[bool] = False  # only for values 0 and 1
     bayesian: ClassVar[bool] = False  # gives probabilities and an interval, never a p-value
     interval: ClassVar[str] = ""  # the name of its interval of the mean difference; empty if it has none
-    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = (
-        ""  # the data on which it raises too many false alarms
-    )
+    # the data on which it raises too many false alarms
+    too_sure: ClassVar[Literal["", "few pairs", "huge differences"]] = ""
     false_alarms: ClassVar[str] = ""  # their rate at 5 % on such data; measured, see docs/tests.md
     shares_draws: ClassVar[bool] = False  # pairs share draws, so it may draw as many as a correction needs
-    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = (
-        "mean"  # the statistic that is 0 under its null hypothesis
-    )
+    # the statistic that is 0 under its null hypothesis
+    centre: ClassVar[Literal["mean", "median", "pseudomedian"]] = "mean"
     power: ClassVar[Literal["", "formula", "simulated"]] = ""  # how its power is computed; empty if it is not
     facts = (
         *SignificanceTest.facts,

@@ -189,29 +189,6 @@ def superiority(a: DistinctRows, b: DistinctRows) -> EffectEstimate:
     return EffectEstimate(np.asarray(share - 0.5), np.asarray(error), np.asarray(df))
 
 
-def winsor_limits(values: npt.ArrayLike, low: float = 0.0, high: float = 1.0) -> tuple[float, float]:
-    """The quantiles, over the units of all arms together, at which values are capped.
-
-    >>> winsor_limits(range(101), high=0.95)
-    (0.0, 95.0)
-    """
-    if not 0 <= low < high <= 1:
-        raise DataError(f"winsorising: expected quantiles from 0 to 1, the lower first, got {low} and {high}")
-    ends = np.quantile(np.asarray(values, np.float64), [low, high])
-    return float(ends[0]), float(ends[1])
-
-
-def winsorised(values: npt.ArrayLike, limits: tuple[float, float]) -> tuple[Floats, int]:
-    """Values capped at the limits, and how many were capped.
-
-    >>> winsorised([1.0, 5.0, 90.0], (0.0, 10.0))[1]
-    1
-    """
-    numbers = np.asarray(values, np.float64)
-    pulled = np.clip(numbers, *limits)
-    return pulled, int((pulled != numbers).sum())
-
-
 def _resampled(one: Floats, other: Floats, relative: bool) -> Resampled:
     with np.errstate(divide="ignore", invalid="ignore"):
         effects = other / one - 1 if relative else other - one

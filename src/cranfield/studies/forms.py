@@ -108,14 +108,12 @@ def _questions(where: tuple[str, str, str], questionnaire: Questionnaire) -> str
     low, high = questionnaire.ends
     steps = [str(step) for step in range(questionnaire.low, questionnaire.high + 1)]
     letter = where[2]
-    lines = [
-        f"<h3>About system {letter}</h3><p>{steps[0]}: {html_text(low)}; {steps[-1]}: {html_text(high)}.</p>",
-        *(
-            _fieldset(where, name, text, _radios(where, name, steps))
-            for name, text in zip(questionnaire.questions, questionnaire.items, strict=True)
-        ),
-    ]
-    return "\n".join(lines)
+    head = f"<h3>About system {letter}</h3><p>{steps[0]}: {html_text(low)}; {steps[-1]}: {html_text(high)}.</p>"
+    fields = (
+        _fieldset(where, name, text, _radios(where, name, steps))
+        for name, text in zip(questionnaire.questions, questionnaire.items, strict=True)
+    )
+    return "\n".join([head, *fields])
 
 
 def _fieldset(where: tuple[str, str, str], question: str, text: str, inputs: str) -> str:

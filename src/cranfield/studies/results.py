@@ -139,8 +139,8 @@ class StudyResults(Answer):
             notes.append("p-values are corrected over the pairs of an outcome, not over outcomes")
         return [*notes, "the interval of success treats all tasks as independent; those of one participant may not be"]
 
-    def plain(self, how: Layout) -> dict[str, Any]:
-        facts = {
+    def plain(self, how: Layout) -> Any:
+        values = {
             "study": self.name,
             "participants": self.participants,
             "level": self.level,
@@ -152,7 +152,7 @@ class StudyResults(Answer):
             "missing": self.missing,
             "uneven": self.uneven,
         }
-        return {key: plain(value, how.digits) for key, value in facts.items()}
+        return plain(values, how.digits)
 
 
 def analyze(answers: StudyAnswers, *, test: str = "t", level: float = 0.95, every_time: bool = False) -> StudyResults:
@@ -204,8 +204,8 @@ def _times(answers: StudyAnswers, every_time: bool) -> Mapping[Turn, float]:
 def _by_person(answers: StudyAnswers, outcome: str, every_time: bool = True) -> Floats:
     """Means over a participant's tasks with each system: participants × systems; NaN without tasks."""
     study = answers.schedule.study
-    seconds = outcome == SECONDS
-    values = _times(answers, every_time) if seconds else _answers(answers, answers.schedule.rows, outcome)
+    turns = answers.schedule.rows
+    values = _times(answers, every_time) if outcome == SECONDS else _answers(answers, turns, outcome)
     cells: dict[tuple[str, str], list[float]] = {}
     for turn, value in values.items():
         cells.setdefault((turn.participant, turn.system), []).append(value)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cranfield.stats.agreement import Fleiss
-from cranfield.stats.consensus.methods import Majority
+from cranfield.stats.consensus.method import Majority
 from cranfield.stats.correction import Correction
 from cranfield.stats.many_groups import Pairwise, TestOfMany
 from cranfield.stats.sequential import AtLooks, Pocock
