@@ -21,7 +21,6 @@ from cranfield.base.schemas import Count, OneOf, Text, read_json
 from cranfield.judging.event import LISTS, RELEVANCE, Event
 from cranfield.judging.policies import PEOPLE
 from cranfield.judging.round_plan import OPEN, STATES
-from cranfield.judging.table_changes import event_of
 from cranfield.store.hashes import COMPARISON, keep_hash, refuse_changed
 from cranfield.store.tables import comparisons, events, one_of, standing
 
@@ -181,6 +180,5 @@ def preferences_in(transaction: Transaction, plan: PairComparison) -> list[Event
     """People's current preferences for the pairs of a comparison."""
     pairs = {pair.things for pair in plan.pairs}
     query = select(events).join(standing, standing.c.event == events.c.id)
-    rows = transaction.connection.execute(query.where(*_current(plan), events.c.source.in_(PEOPLE)))
-    preferences = [event_of(row) for row in rows.mappings()]
+    preferences = transaction.read_events(query.where(*_current(plan), events.c.source.in_(PEOPLE)))
     return [event for event in preferences if event.subject[:3] in pairs]

@@ -17,7 +17,6 @@ from sqlalchemy import func, select
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.log_queries import newer
 from cranfield.judging.policies import PEOPLE, Subject
-from cranfield.judging.table_changes import event_of
 from cranfield.store.tables import events, one_of, standing, withdrawn
 
 if TYPE_CHECKING:
@@ -179,8 +178,7 @@ def _current(
 ) -> list[Event]:
     c = standing.c
     here = c.side == side, c.topic == topic, c.document == document, c.aspect == RELEVANCE
-    query = select(events).join(standing, c.event == events.c.id).where(*here, *where)
-    return [event_of(row) for row in transaction.connection.execute(query).mappings()]
+    return transaction.read_events(select(events).join(standing, c.event == events.c.id).where(*here, *where))
 
 
 def opinions(transaction: Transaction, topic: str, document: str) -> list[Event]:
@@ -202,7 +200,7 @@ def decided_count(transaction: Transaction) -> int:
 def last_decisions(transaction: Transaction, assessor: str, n: int) -> list[Event]:
     """An assessor's last adjudications that were not withdrawn, the newest first."""
     recent = select(events).where(events.c.assessor == assessor).order_by(events.c.seq.desc()).limit(RECENT)
-    own_events = [event_of(row) for row in transaction.connection.execute(recent).mappings()]
+    own_events = transaction.read_events(recent)
     decisions = [event for event in own_events if event.kind == "adjudication" and event.aspect == RELEVANCE]
     gone = select(withdrawn.c.id).where(withdrawn.c.id.in_([event.id for event in decisions]))
     taken_back = set(transaction.connection.execute(gone).scalars())

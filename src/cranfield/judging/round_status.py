@@ -103,7 +103,7 @@ class Status(Answer):
 
 def status(log: Log, name: str = "") -> Status:
     """The progress of every round, or of one, and the number of current labels by people."""
-    labels = sum(each.side == "adjudication" or each.source in PEOPLE for each in log.current_grades())
+    labels = sum(each.source in PEOPLE for each in log.current_grades())
     return Status(log.name, labels, round_statuses(log, name))
 
 
@@ -119,17 +119,10 @@ def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
 
 def _status(connection: Connection, name: str, now: str) -> RoundStatus:
     plan, state = find_round(connection, name)
-    leased = and_(places.c.state == "leased", places.c.until >= now)
-    kinds = (
-        places.c.assessor,
-        places.c.state,
-        places.c.repeat,
-        places.c.counted,
-        case((leased, 1), else_=0).label("out"),
-    )
-    rows = connection.execute(
-        select(*kinds, func.count().label("n")).where(places.c.round == name).group_by(*kinds)
-    ).all()
+    c = places.c
+    out_now = case((and_(c.state == "leased", c.until >= now), 1), else_=0).label("out")
+    kinds = c.assessor, c.state, c.repeat, c.counted, out_now
+    rows = connection.execute(select(*kinds, func.count().label("n")).where(c.round == name).group_by(*kinds)).all()
     by_role = select(items.c.role, func.count()).where(items.c.round == name).group_by(items.c.role)
     roles = {row[0]: row[1] for row in connection.execute(by_role)}
     total, done = _total(rows, counted=True), _total(rows, counted=True, state="done")

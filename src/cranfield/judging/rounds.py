@@ -20,55 +20,38 @@ from sqlalchemy import bindparam, case, func, literal_column, or_, select
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
-from cranfield.formats.label_files import Judgment
 from cranfield.judging.assignments import ANSWERS, ON, owns, record, why_unqualified
 from cranfield.judging.event import RELEVANCE, Event, instant
 from cranfield.judging.event_intake import KEPT, EventOutcome, Refusal, submit
-from cranfield.judging.policies import PEOPLE
+from cranfield.judging.policies import judgments_of
 from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem, find_round, pick_round
 from cranfield.pooling.pool import Session
-from cranfield.store.tables import events, items, places, rounds, standing
+from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.engine import Row
     from sqlalchemy.sql import ColumnElement, Select
 
     from cranfield.judging.log import Log
     from cranfield.judging.table_changes import Transaction
 
 
-def next_document(connection: Connection, plan: Round, topic: str) -> RoundItem | None:
+def next_document(transaction: Transaction, plan: Round, topic: str) -> RoundItem | None:
     """The strategy's next document: of this topic if one is left, else of the topic with the fewest leases."""
     query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
-    out = {(row.topic, row.document) for row in connection.execute(query)}
-    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
+    out = {(row.topic, row.document) for row in transaction.connection.execute(query)}
+    documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
+    labels = judgments_of(
+        each for each in transaction.current_grades() if each.document in documents.get(each.topic, ())
+    )
+    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=labels)
     for next_topic in ([topic] if topic in plan.lists else []) + [None]:
         while (item := session.next(next_topic)) is not None:
             if (item.topic, item.document) not in out:
                 return RoundItem(item.topic, item.document, plan.overlap)
     return None
-
-
-def _labels(connection: Connection, plan: Round) -> list[Judgment]:
-    """People's current labels of the round's topics by time, adjudications last."""
-    query = (
-        select(standing.c.side, *(events.c[name] for name in (*Judgment.__slots__, "id")))
-        .join(events, events.c.id == standing.c.event)
-        .where(
-            standing.c.side.in_(["label", "adjudication"]),
-            standing.c.aspect == RELEVANCE,
-            standing.c.repeat == False,  # noqa: E712  a column
-            events.c.grade.is_not(None),
-            events.c.source.in_(PEOPLE),
-        )
-    )
-    rows = [row for row in connection.execute(query) if row.topic in plan.lists]
-    rows.sort(key=lambda row: (row.side == "adjudication", row.time, row.id))
-    documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
-    inside = [row for row in rows if row.document in documents[row.topic]]
-    return [Judgment(row.topic, row.document, row.grade, row.assessor, row.time) for row in inside]
 
 
 LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
@@ -259,12 +242,10 @@ class Leaseholder:
         have not.
         """
         topic, at = self._at()
+        values = self.who | {"topic": topic, "at": at, "now": self.transaction.now}
+        looks = (False, True) if self.over else (False,)
         for where in (AHEAD, TOPIC, ALL) if topic else (ALL,):
-            values = self.who | {"topic": topic, "at": at}
-            rows = [self.connection.execute(_claimable(False, where, skip_locked), values).first()]
-            if self.over:
-                now = values | {"now": self.transaction.now}
-                rows.append(self.connection.execute(_claimable(True, where, skip_locked), now).first())
+            rows = [self.connection.execute(_claimable(over, where, skip_locked), values).first() for over in looks]
             free = [row for row in rows if row is not None]
             if free:
                 return min(free, key=lambda row: (row.item, row.slot))
@@ -276,7 +257,7 @@ class Leaseholder:
         free = self._free(skip_locked=True)  # somebody may have opened one meanwhile
         if free is not None:
             return free
-        item = next_document(self.connection, self.plan, self._at()[0])
+        item = next_document(self.transaction, self.plan, self._at()[0])
         if item is None:
             return None
         count = select(func.count()).where(items.c.round == self.plan.name)

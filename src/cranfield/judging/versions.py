@@ -233,7 +233,7 @@ def freeze(
     def work(transaction: Transaction) -> tuple[Version, DecidedGrades]:
         transaction.alone()
         place = transaction.place()
-        decided = decide(current_events(transaction.events(place)), policy, how, gold_of(transaction))
+        decided = decide(current_events(transaction.events(up_to=place)), policy, how, gold_of(transaction))
         if not len(decided):
             raise DataError(f"{log.name}: there is nothing to freeze: the log has no current label")
         query = select(items.c.round).where(items.c.role == "gold").distinct()
@@ -279,14 +279,14 @@ def labels_at_version(log: Log, name: str) -> dict[LabelKey, Event]:
     """The current events at the time when a version was frozen."""
     version = find_version(log, name)
     with log.reading() as transaction:
-        return current_events(transaction.events(version.place))
+        return current_events(transaction.events(up_to=version.place))
 
 
 def thaw(log: Log, name: str) -> DecidedGrades:
     """The qrels of a version, computed again and compared with their hash."""
     version = find_version(log, name)
     with log.reading() as transaction:
-        up_to = transaction.events(version.place)
+        up_to = transaction.events(up_to=version.place)
         gold = gold_of(transaction, version.gold)
     how = check(version.settings, PolicySettings, f"{log.name}: settings of version {name!r}")
     stand = current_events(up_to)

@@ -22,6 +22,7 @@ from cranfield.evaluation.measures import Measure
 from cranfield.evaluation.measures import measures as measures_of
 from cranfield.evaluation.measures.definition import REGISTRY, takes_topics_alone
 from cranfield.judging.llm.grade_agreement import ValueInterval, interval_of, within
+from cranfield.judging.policies import nested
 from cranfield.judging.round_plan import TOPICS
 from cranfield.stats.prediction_powered import LEAST, Predicted, predicted_mean, predicted_total
 
@@ -320,10 +321,7 @@ class _Units:
             for places, choice, weight in groups:
                 grades[places] = rng.choice(choice, len(places), p=weight)
             grades[self.labelled_units] = people_grades
-            answer: Grades = {topic: {} for topic in self.documents}
-            for (topic, document), grade in zip(self.order, grades.tolist(), strict=True):
-                answer[topic][document] = grade
-            yield answer
+            yield nested(zip(self.order, grades.tolist(), strict=True))
 
 
 def _shares(grades: Grades, runs: Sequence[Run], name: str, measure: Measure) -> Floats:

@@ -23,7 +23,7 @@ from cranfield.base.parameters import shortened
 from cranfield.formats.streams import opened
 from cranfield.judging.event import RELEVANCE
 from cranfield.judging.llm.question_store import LABEL, rows_of, series_of
-from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide_labels, goes_by_labels
+from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide_labels, goes_by_labels, nested
 from cranfield.judging.round_plan import TOPICS, Round, all_rounds, find_round
 from cranfield.stats.ratings import Scale
 from cranfield.store.hashes import refuse_changed_documents
@@ -124,10 +124,7 @@ class CommonLabels:
 
     def grades(self, values: Floats) -> Grades:
         """One number per entry as grades by topic and document."""
-        answer: Grades = {name: {} for name in self.names}
-        for (topic, document), value in zip(self.subjects, values.tolist(), strict=True):
-            answer[topic][document] = value
-        return answer
+        return nested(zip(self.subjects, values.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ class LogLabels:
         if not goes_by_labels(policy):
             raise DataError(f"{use} goes by labels, and {policy} by preferences; take another --policy")
         labels = log.current_grades(aspect)
-        ours = [each for each in labels if each.side == "adjudication" or each.source in PEOPLE]
+        ours = [each for each in labels if each.source in PEOPLE]
         decided = decide_labels(ours, policy, PolicySettings(aspect=aspect))
         if not len(decided):
             raise DataError(f"{log.name}: no label of a person stands; add some, or have a round judged")

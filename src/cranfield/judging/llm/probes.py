@@ -444,7 +444,7 @@ def graded_pairs(
 
 def irrelevant_by_people(log: Log, relevant_from: float) -> set[tuple[str, str]]:
     """Topics and documents whose last label by a person, or adjudication, is below the lowest relevant grade."""
-    labels = [each for each in log.current_grades() if each.side == "adjudication" or each.source in PEOPLE]
+    labels = [each for each in log.current_grades() if each.source in PEOPLE]
     grades = decide_labels(labels, Latest.name, PolicySettings()).grades
     return {(topic, name) for topic, own in grades.items() for name, grade in own.items() if grade < relevant_from}
 
