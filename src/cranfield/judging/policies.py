@@ -297,6 +297,11 @@ def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
     return sum(n > 1 for n in Counter(subject for subject, _ in orders).values())
 
 
+def flat(grades: Mapping[str, Mapping[str, float]]) -> dict[Subject, float]:
+    """Grades by topic and document as one table."""
+    return {(topic, document): grade for topic, documents in grades.items() for document, grade in documents.items()}
+
+
 def nested(grades: Iterable[tuple[Subject, float]]) -> Grades:
     """Grades by topic and document, in their order."""
     answer: Grades = {}

@@ -116,14 +116,13 @@ class Leaseholder:
     """One assessor in a round, within a transaction: what they hold, and what they can be leased."""
 
     def __init__(self, transaction: Transaction, name: str, assessor: str) -> None:
-        plan, self.state, row = pick_round(transaction.connection, transaction.round_rows(), name)
+        self.plan, self.state, row = pick_round(transaction.connection, transaction.round_rows(), name)
         self.transaction = transaction
-        self.plan: Round = plan
         self.assessor = assessor
         self.connection = transaction.connection
-        self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=plan.lease))
+        self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=self.plan.lease))
         self.over = row.over is not None and row.over < transaction.now  # whether any lease of the round is
-        self.who = {"name": plan.name, "who": assessor}
+        self.who = {"name": self.plan.name, "who": assessor}
         self._mine: list[Row[Any]] | None = None
         self._last: tuple[str, int] | None = None  # topic and item that this person was at last
         self._new_leases: list[dict[str, Any]] = []  # leases that are not written yet
@@ -151,8 +150,7 @@ class Leaseholder:
 
     def held(self, n: int) -> list[Lease]:
         """Renew the assessor's leases; an expired lease is renewed only if its assignment does not count."""
-        now = self.transaction.now
-        rows = [row for row in self.mine() if row.until >= now or not row.counted]
+        rows = [row for row in self.mine() if row.until >= self.transaction.now or not row.counted]
         return [self._lease(row, row.slot, row.repeat) for row in rows[:n]]
 
     def claim(self) -> Lease | None:
@@ -260,8 +258,7 @@ class Leaseholder:
         item = next_document(self.transaction, self.plan, self._at()[0])
         if item is None:
             return None
-        count = select(func.count()).where(items.c.round == self.plan.name)
-        first = self.connection.execute(count).scalar_one()
+        first = self.connection.execute(select(func.count()).where(items.c.round == self.plan.name)).scalar_one()
         self.transaction.apply(record("items", round=self.plan.name, first=first, items=[tuple(item)]))
         return self._free(skip_locked=False)
 
@@ -291,12 +288,12 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
 
 def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
     """Open a round with all its documents and assignments, or nothing."""
-    documents = [tuple(each) for each in items_of_round]
     refuse_round(plan, items_of_round)
 
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
             raise DataError(f"round {plan.after!r} is not a qualifying round: open one with --gold and --pass first")
+        documents = [tuple(each) for each in items_of_round]
         transaction.apply(record("round", **asdict(plan), items=documents, at=transaction.now))
 
     log.write(work)
@@ -330,10 +327,8 @@ def _lease_to(desk: Leaseholder, n: int) -> list[Lease] | NoLease:
     plan = desk.plan
     if desk.state != OPEN:
         return NoLease(f"round {plan.name!r} is {desk.state}")
-    if plan.after:
-        refusal = why_unqualified(desk.connection, find_round(desk.connection, plan.after)[0], desk.assessor)
-        if refusal is not None:
-            return refusal
+    if (refusal := why_unqualified(desk.connection, plan.after, desk.assessor)) is not None:
+        return refusal
     most = min(n, 1) if plan.strategy else n
     answer = desk.held(most)
     while True:

@@ -114,11 +114,9 @@ class Transaction:
     def add(self, events: Sequence[Event], name: str) -> AddedEvents:
         """Add the events that are new, all or none; `name` is the log's, for error messages."""
         self._with_others()
-        log_events = self.events_by_id([event.id for event in events])
-        new, repeated = new_events(events, log_events, name)
-        refers = self.events_by_id([event.refers for event in new if event.kind == "withdrawal"])
-        kinds = {event.id: event.kind for event in (*refers.values(), *new)}
-        refuse_unknown_withdrawals(new, kinds.get, name)
+        new, repeated = new_events(events, self.events_by_id([event.id for event in events]), name)
+        withdrawn = self.events_by_id([event.refers for event in new if event.kind == "withdrawal"])
+        refuse_unknown_withdrawals(new, withdrawn, name)
         for event in sorted(new, key=lambda event: event.kind == "withdrawal"):
             self.apply({"event": event, "at": self.now})
         return AddedEvents(len(new), repeated)
