@@ -22,7 +22,7 @@ from cranfield.judging.event import LISTS, RELEVANCE, Event
 from cranfield.judging.policies import PEOPLE
 from cranfield.judging.round_plan import OPEN, STATES
 from cranfield.store.hashes import COMPARISON, keep_hash, refuse_changed
-from cranfield.store.tables import comparisons, events, one_of, standing
+from cranfield.store.tables import comparisons, events, rows_with, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -169,11 +169,9 @@ def answered_pairs(transaction: Transaction, plan: PairComparison, assessor: str
 def answer_counts(transaction: Transaction, plan: PairComparison, topics: Iterable[str]) -> dict[PairKey, int]:
     """The number of people who have answered each pair of these topics."""
     counts = select(*PAIR, func.count().label("n")).join(events, events.c.id == standing.c.event).group_by(*PAIR)
-    answer: dict[PairKey, int] = {}
-    for here in one_of(standing.c.topic, dict.fromkeys(topics)):
-        query = counts.where(*_current(plan), here, events.c.source.in_(PEOPLE))
-        answer |= {(row.topic, row.document, row.other): row.n for row in transaction.connection.execute(query)}
-    return answer
+    query = counts.where(*_current(plan), events.c.source.in_(PEOPLE))
+    rows = rows_with(transaction.connection, query, standing.c.topic, dict.fromkeys(topics))
+    return {(row.topic, row.document, row.other): row.n for row in rows}
 
 
 def preferences_in(transaction: Transaction, plan: PairComparison) -> list[Event]:

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.log_queries import newer
 from cranfield.judging.policies import PEOPLE, Subject
-from cranfield.store.tables import events, one_of, standing, withdrawn
+from cranfield.store.tables import events, one_of, rows_with, standing, withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -167,10 +167,8 @@ def _subjects(transaction: Transaction, news: Sequence[Event]) -> set[Subject]:
     """The documents that events are about; for a withdrawal, that of the withdrawn event."""
     subjects = {(event.topic, event.document) for event in news if event.kind != "withdrawal"}
     refers = [event.refers for event in news if event.kind == "withdrawal"]
-    for here in one_of(events.c.id, refers):
-        rows = transaction.connection.execute(select(events.c.topic, events.c.document).where(here))
-        subjects |= {(topic, document) for topic, document in rows}
-    return subjects
+    rows = rows_with(transaction.connection, select(events.c.topic, events.c.document), events.c.id, refers)
+    return subjects | {(row.topic, row.document) for row in rows}
 
 
 def _current(
