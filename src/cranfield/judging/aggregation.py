@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.comparison.label_noise import OF_VOTES, LabelUncertainty
+from cranfield.judging.current_labels import LabelKey, graded_labels
 from cranfield.judging.policies import DecidedGrades, Subject, as_labels, labels_of
 from cranfield.stats.consensus.method import METHODS, shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cranfield.judging.current_labels import LabelKey
     from cranfield.judging.event import Event
     from cranfield.judging.log import Log
 
@@ -52,11 +52,8 @@ def doubt_of(current: Mapping[LabelKey, Event], decided: DecidedGrades) -> Label
     raters: dict[Subject, set[str]] = defaultdict(set)
     for event in events:
         raters[event.topic, event.document].add(event.assessor)
-    sure = {
-        (event.topic, event.document)
-        for key, event in current.items()
-        if key.side == "adjudication" and key.aspect == how.aspect and event.grade is not None
-    }
+    graded = graded_labels(current, how.aspect)
+    sure = {(each.topic, each.document) for each in graded if each.side == "adjudication"}
     labels = as_labels(events)
     verdict = decided.verdict
     items, chance = (labels.items, shares(labels.once())) if verdict is None else (verdict.items, verdict.posterior)
@@ -100,10 +97,8 @@ class AggregationResult(Answer):
         decided = self.decided
         by = f"{len(self.people):,} {'person' if len(self.people) == 1 else 'people'}"
         what = "preferences" if decided.strengths else "labels"
-        yield (
-            f"{len(decided):,} documents of {len(decided.grades):,} topics graded by {decided.policy} "
-            f"from {decided.labels:,} {what} of {by}"
-        )
+        documents = f"{len(decided):,} documents of {len(decided.grades):,} topics"
+        yield f"{documents} graded by {decided.policy} from {decided.labels:,} {what} of {by}"
         rows = [self._person(name, how) for name in self.people]
         reliable = decided.verdict is not None and decided.verdict.reliability is not None
         if rows and not decided.strengths:

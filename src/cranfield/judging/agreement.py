@@ -360,8 +360,7 @@ def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
         ends = [round(len(shared) * (i + 1) / count) for i in range(count)]
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
             own, theirs = zip(*shared[start:end], strict=True)
-            span = Span(end, _same(own, theirs), sum(map(len, theirs)), own[-1].time)
-            answer.setdefault(name, []).append(span)
+            answer.setdefault(name, []).append(Span(end, _same(own, theirs), sum(map(len, theirs)), own[-1].time))
     return answer
 
 

@@ -8,7 +8,6 @@ from sqlalchemy import and_, bindparam, func, literal, select, true
 
 from cranfield.judging.assignments import ON
 from cranfield.judging.event import RELEVANCE, Event
-from cranfield.judging.table_changes import event_of
 from cranfield.store.tables import events, items, places
 
 if TYPE_CHECKING:
@@ -69,8 +68,7 @@ def own_labels(transaction: Transaction, name: str, assessor: str, most: int, fi
     """An assessor's last label of each document of a round, the newest first."""
     mine = places.c.round == name, places.c.assessor == assessor, places.c.state.in_((*ANSWERED, "skipped"))
     query = select(events).join(places, places.c.event == events.c.id).where(*mine)
-    ordered = query.order_by(events.c.seq.desc()).limit(most).offset(first)
-    return [event_of(row) for row in transaction.connection.execute(ordered).mappings()]
+    return transaction.read_events(query.order_by(events.c.seq.desc()).limit(most).offset(first))
 
 
 SECONDS = (
@@ -110,9 +108,8 @@ def own_label(transaction: Transaction, name: str, assessor: str, subject: Subje
     topic, document = subject
     here = items.c.round == name, items.c.topic == topic, items.c.document == document
     query = select(events).join(places, places.c.event == events.c.id).join(items, ON)
-    query = query.where(*here, places.c.assessor == assessor)
-    row = transaction.connection.execute(query.order_by(events.c.seq.desc()).limit(1)).mappings().first()
-    return None if row is None else event_of(row)
+    last = query.where(*here, places.c.assessor == assessor).order_by(events.c.seq.desc()).limit(1)
+    return next(iter(transaction.read_events(last)), None)
 
 
 ASSIGNMENTS = (

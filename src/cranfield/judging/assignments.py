@@ -62,8 +62,11 @@ def answers_to_gold(connection: Connection, name: str) -> list[GoldAnswer]:
     return [GoldAnswer(*row) for row in connection.execute(query)]
 
 
-def why_unqualified(connection: Connection, plan: Round, assessor: str) -> NoLease | None:
-    """Why an assessor has not passed a qualifying round; None if they have."""
+def why_unqualified(connection: Connection, after: str, assessor: str) -> NoLease | None:
+    """Why an assessor has not passed a qualifying round; None if they have, or if no round needs to be passed."""
+    if not after:
+        return None
+    plan = find_round(connection, after)[0]
     mine = places.c.assessor == assessor, places.c.state.in_(["done", "skipped"])  # who skips does not get it right
     query = (
         select(items.c.grade, places.c.state, events.c.grade.label("said"))
@@ -105,7 +108,7 @@ def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
     plan = {key: record[key] for key in Round.__dataclass_fields__ if key in record}
     values = {"name": name, "definition": json.dumps(plan), "state": OPEN, "created": record["at"]}
     _insert_new(connection, rounds, ROUND, values, "give this one another --name")
-    _add_items(connection, name, [RoundItem(*each) for each in record["items"]], 0)
+    _apply_items(connection, {"round": name, "first": 0, "items": record["items"]})
     keep_documents(connection, name, len(record["items"]))
 
 
@@ -119,20 +122,17 @@ def _insert_new(connection: Connection, table: Table, kind: str, values: dict[st
 
 
 def _apply_items(connection: Connection, record: dict[str, Any]) -> None:
-    _add_items(connection, record["round"], [RoundItem(*each) for each in record["items"]], record["first"])
-
-
-def _add_items(connection: Connection, name: str, new_items: list[RoundItem], first: int) -> None:
-    numbered = list(enumerate(new_items, first))
-    if not numbered:
-        return
-    rows = [{"round": name, "item": number, **each._asdict()} for number, each in numbered]
-    connection.execute(insert(items), rows)
+    rows = [
+        {"round": record["round"], "item": number, **RoundItem(*each)._asdict()}
+        for number, each in enumerate(record["items"], record["first"])
+    ]
+    if rows:
+        connection.execute(insert(items), rows)
     free = {"repeat": False, "state": "free", "counted": True}
     slots = [
-        {"round": name, "item": number, "slot": slot, "topic": each.topic, **free}
-        for number, each in numbered
-        for slot in range(each.overlap)
+        {name: row[name] for name in ("round", "item", "topic")} | {"slot": slot, **free}
+        for row in rows
+        for slot in range(row["overlap"])
     ]
     if slots:
         connection.execute(insert(places), slots)
@@ -300,7 +300,7 @@ def _settle_unheld(connection: Connection, now: str, event: Event, plan: Round) 
     rows = connection.execute(select(places).where(here).order_by(places.c.slot).with_for_update()).all()
     own = [row for row in rows if (row.assessor, bool(row.repeat)) == (event.assessor, event.repeat)]
     if event.kind == "skip":
-        _skip(connection, event, item, own, _behind(rows, item))
+        _skip(connection, event, item, own, rows)
     elif own and own[0].state == "skipped":
         connection.execute(delete(places).where(_at(own[0])))
         _late(connection, now, event, item, [row for row in rows if row is not own[0]])
@@ -309,8 +309,7 @@ def _settle_unheld(connection: Connection, now: str, event: Event, plan: Round) 
         event_id = _last_word(connection, event) or event.id
         connection.execute(update(places).where(_at(own[0])).values(state=state, event=event_id))
     else:
-        first = find_round(connection, plan.after)[0] if plan.after else None
-        qualified = first is None or why_unqualified(connection, first, event.assessor) is None
+        qualified = why_unqualified(connection, plan.after, event.assessor) is None
         _late(connection, now, event, item, rows, may_count=qualified)
 
 
@@ -329,13 +328,9 @@ def _at(place: Row[Any]) -> ColumnElement[bool]:
     return and_(places.c.round == place.round, places.c.item == place.item, places.c.slot == place.slot)
 
 
-def _behind(rows: Sequence[Row[Any]], item: Row[Any]) -> int:
-    """The number of the next additional assignment of a document."""
-    return max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
-
-
-def _beside(item: Row[Any], slot: int) -> dict[str, Any]:
-    """The key columns of an additional assignment, which does not count."""
+def _additional(item: Row[Any], rows: Sequence[Row[Any]]) -> dict[str, Any]:
+    """The key columns of the next additional assignment of a document, which does not count."""
+    slot = max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
     return {"round": item.round, "item": item.item, "slot": slot, "topic": item.topic, "counted": False}
 
 
@@ -350,10 +345,12 @@ def _late(
             connection.execute(update(places).where(_at(row)).values(state="done", **values))
             return
     state = "done" if item.role == "gold" or event.repeat else "extra"
-    connection.execute(insert(places).values(**_beside(item, _behind(rows, item)), **values, state=state))
+    connection.execute(insert(places).values(**_additional(item, rows), **values, state=state))
 
 
-def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Row[Any]], behind: int) -> None:
+def _skip(
+    connection: Connection, event: Event, item: Row[Any], own: Sequence[Row[Any]], rows: Sequence[Row[Any]]
+) -> None:
     """Free the assignment, and remember that this assessor skipped the document."""
     if own and own[0].state in ("done", "extra"):
         return
@@ -363,7 +360,7 @@ def _skip(connection: Connection, event: Event, item: Row[Any], own: Sequence[Ro
         else:
             connection.execute(delete(places).where(_at(place)))
     values = {"assessor": event.assessor, "repeat": event.repeat, "state": "skipped", "event": event.id}
-    connection.execute(insert(places).values(**_beside(item, behind), **values))
+    connection.execute(insert(places).values(**_additional(item, rows), **values))
 
 
 def _last_word(connection: Connection, event: Event) -> str | None:

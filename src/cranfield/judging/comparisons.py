@@ -21,9 +21,8 @@ from cranfield.base.schemas import Count, OneOf, Text, read_json
 from cranfield.judging.event import LISTS, RELEVANCE, Event
 from cranfield.judging.policies import PEOPLE
 from cranfield.judging.round_plan import OPEN, STATES
-from cranfield.judging.table_changes import event_of
 from cranfield.store.hashes import COMPARISON, keep_hash, refuse_changed
-from cranfield.store.tables import comparisons, events, one_of, standing
+from cranfield.store.tables import comparisons, events, rows_with, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -170,17 +169,14 @@ def answered_pairs(transaction: Transaction, plan: PairComparison, assessor: str
 def answer_counts(transaction: Transaction, plan: PairComparison, topics: Iterable[str]) -> dict[PairKey, int]:
     """The number of people who have answered each pair of these topics."""
     counts = select(*PAIR, func.count().label("n")).join(events, events.c.id == standing.c.event).group_by(*PAIR)
-    answer: dict[PairKey, int] = {}
-    for here in one_of(standing.c.topic, dict.fromkeys(topics)):
-        query = counts.where(*_current(plan), here, events.c.source.in_(PEOPLE))
-        answer |= {(row.topic, row.document, row.other): row.n for row in transaction.connection.execute(query)}
-    return answer
+    query = counts.where(*_current(plan), events.c.source.in_(PEOPLE))
+    rows = rows_with(transaction.connection, query, standing.c.topic, dict.fromkeys(topics))
+    return {(row.topic, row.document, row.other): row.n for row in rows}
 
 
 def preferences_in(transaction: Transaction, plan: PairComparison) -> list[Event]:
     """People's current preferences for the pairs of a comparison."""
     pairs = {pair.things for pair in plan.pairs}
     query = select(events).join(standing, standing.c.event == events.c.id)
-    rows = transaction.connection.execute(query.where(*_current(plan), events.c.source.in_(PEOPLE)))
-    preferences = [event_of(row) for row in rows.mappings()]
+    preferences = transaction.read_events(query.where(*_current(plan), events.c.source.in_(PEOPLE)))
     return [event for event in preferences if event.subject[:3] in pairs]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from sqlalchemy import Text, and_, bindparam, exists, func, literal_column, or_, select, type_coerce
+from sqlalchemy import bindparam, exists, func, literal_column, select
 
 from cranfield.base.errors import DataError
 from cranfield.judging.current_labels import SIDES, GradedLabel, LabelKey
@@ -16,7 +16,6 @@ from cranfield.judging.table_changes import COMPLETE, Transaction, event_of
 from cranfield.store import open_database, tables
 from cranfield.store.database import DAMAGED
 from cranfield.store.hashes import refuse_any_changed
-from cranfield.store.tables import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,12 +57,8 @@ class DatabaseLog(Log):
         self.name = self.database.name
 
     def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
-        events = tables.events
-        query = select(events).where(events.c.seq > after).order_by(events.c.seq)
-        if up_to is not None:
-            query = query.where(events.c.seq <= up_to)
-        with self.database.reading() as connection:
-            return [event_of(row) for row in connection.execute(query).mappings()]
+        with self.reading() as transaction:
+            return transaction.events(after, up_to)
 
     def place(self) -> int:
         with self.database.reading() as connection:
@@ -76,8 +71,8 @@ class DatabaseLog(Log):
 
     def find(self, **where: Unpack[EventFilter]) -> list[LogEntry]:
         document, before, n = where.get("document"), where.get("before"), where.get("n")
-        filters = {"topic": where.get("topic"), "assessor": where.get("assessor"), "round": where.get("round")}
-        fields: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
+        names = "topic", "assessor", "round"
+        fields: dict[str, Any] = {name: value for name in names if (value := where.get(name)) is not None}
         roles = ("document", "other") if document is not None else ("",)
         entries: dict[int, LogEntry] = {}
         with self.database.reading() as connection:
@@ -89,23 +84,8 @@ class DatabaseLog(Log):
         return [entries[place] for place in sorted(entries, reverse=True)][:n]
 
     def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
-        e, s = tables.events.c, tables.standing.c
-        columns = e.topic, e.document, e.assessor, e.time, e.id, e.source, s.side
-        texts = [type_coerce(column, Text) for column in columns]
-        query = (
-            select(*texts[:2], e.grade, *texts[2:])
-            .join(tables.events, e.id == s.event)
-            .where(s.aspect == aspect, e.grade.is_not(None))
-            .where(or_(s.side == "adjudication", and_(s.side == "label", ~s.repeat)))
-        )
-        with self.database.reading() as connection:
-            rows = connection.execute(query).cursor.fetchall()
-        return [
-            GradedLabel._make(row)
-            if "\\" not in row[0] + row[1] + row[3] + row[5]
-            else GradedLabel._make(plain(each) if isinstance(each, str) else each for each in row)
-            for row in rows
-        ]
+        with self.reading() as transaction:
+            return transaction.current_grades(aspect)
 
     def current_events(self) -> dict[LabelKey, Event]:
         keys = [tables.standing.c[name].label(f"key_{name}") for name in LabelKey._fields]

@@ -17,8 +17,7 @@ from sqlalchemy import func, select
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.log_queries import newer
 from cranfield.judging.policies import PEOPLE, Subject
-from cranfield.judging.table_changes import event_of
-from cranfield.store.tables import events, one_of, standing, withdrawn
+from cranfield.store.tables import events, one_of, rows_with, standing, withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -168,10 +167,8 @@ def _subjects(transaction: Transaction, news: Sequence[Event]) -> set[Subject]:
     """The documents that events are about; for a withdrawal, that of the withdrawn event."""
     subjects = {(event.topic, event.document) for event in news if event.kind != "withdrawal"}
     refers = [event.refers for event in news if event.kind == "withdrawal"]
-    for here in one_of(events.c.id, refers):
-        rows = transaction.connection.execute(select(events.c.topic, events.c.document).where(here))
-        subjects |= {(topic, document) for topic, document in rows}
-    return subjects
+    rows = rows_with(transaction.connection, select(events.c.topic, events.c.document), events.c.id, refers)
+    return subjects | {(row.topic, row.document) for row in rows}
 
 
 def _current(
@@ -179,8 +176,7 @@ def _current(
 ) -> list[Event]:
     c = standing.c
     here = c.side == side, c.topic == topic, c.document == document, c.aspect == RELEVANCE
-    query = select(events).join(standing, c.event == events.c.id).where(*here, *where)
-    return [event_of(row) for row in transaction.connection.execute(query).mappings()]
+    return transaction.read_events(select(events).join(standing, c.event == events.c.id).where(*here, *where))
 
 
 def opinions(transaction: Transaction, topic: str, document: str) -> list[Event]:
@@ -202,7 +198,7 @@ def decided_count(transaction: Transaction) -> int:
 def last_decisions(transaction: Transaction, assessor: str, n: int) -> list[Event]:
     """An assessor's last adjudications that were not withdrawn, the newest first."""
     recent = select(events).where(events.c.assessor == assessor).order_by(events.c.seq.desc()).limit(RECENT)
-    own_events = [event_of(row) for row in transaction.connection.execute(recent).mappings()]
+    own_events = transaction.read_events(recent)
     decisions = [event for event in own_events if event.kind == "adjudication" and event.aspect == RELEVANCE]
     gone = select(withdrawn.c.id).where(withdrawn.c.id.in_([event.id for event in decisions]))
     taken_back = set(transaction.connection.execute(gone).scalars())

@@ -19,7 +19,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do without
     "judgment": ("topic", "document", "grade"),
@@ -267,13 +267,14 @@ def _refuse_same_bytes(event: Event, before: Event, name: str) -> None:
         raise DataError(f"{name}: {new['file']}: {same_bytes(old['file'], before.assessor)}")
 
 
-def refuse_unknown_withdrawals(events: Iterable[Event], kind_of: Callable[[str], str | None], name: str) -> None:
-    """Refuse a withdrawal of an event that the log lacks, or of another withdrawal."""
-    for event in events:
+def refuse_unknown_withdrawals(new: Collection[Event], log_events: Mapping[str, Event], name: str) -> None:
+    """Refuse a withdrawal of an event that neither the log nor the new events hold, or of another withdrawal."""
+    new_by_id = {event.id: event for event in new}
+    for event in new:
         if event.kind != "withdrawal":
             continue
-        kind = kind_of(event.refers)
-        if kind is None:
+        before = log_events.get(event.refers) or new_by_id.get(event.refers)
+        if before is None:
             raise DataError(f"{name}: there is no event {shortened(event.refers)!r} to withdraw")
-        if kind == "withdrawal":
+        if before.kind == "withdrawal":
             raise DataError(f"{name}: {shortened(event.refers)!r} is a withdrawal itself; judge again instead")

@@ -111,9 +111,7 @@ class LinesLog(Log):
         with self._turn, locked_log(self.path) as file:
             self._catch_up(file)
             new, repeated = new_events(events, self._by_id, self.name)
-            withdraws = any(event.kind == "withdrawal" for event in new)
-            kinds = {event.id: event.kind for event in (*self._by_id.values(), *new)} if withdraws else {}
-            refuse_unknown_withdrawals(new, kinds.get, self.name)
+            refuse_unknown_withdrawals(new, self._by_id, self.name)
             self._append(file, [{"event": event, "at": self._now()} for event in new])
         return AddedEvents(len(new), repeated)
 
@@ -206,15 +204,13 @@ class LinesLog(Log):
 def record_line(record: dict[str, Any]) -> str:
     """A record as a line of the file; events that change assignments include the time by the log's clock."""
     if "event" not in record:
-        return _sealed(json.dumps(record)) if record["record"] in SEALED else json.dumps(record)
+        line = json.dumps(record)
+        if record["record"] not in SEALED:
+            return line
+        return f'{line[:-1]}{SEAL}{hashlib.sha256(line.encode()).hexdigest()}"}}'
     event: Event = record["event"]
     line = event.line()
     return f'{line[:-1]}, "{RECEIVED}": "{record["at"]}"}}' if event.round or event.kind == "withdrawal" else line
-
-
-def _sealed(line: str) -> str:
-    """A line of JSON with its own hash at the end."""
-    return f'{line[:-1]}{SEAL}{hashlib.sha256(line.encode()).hexdigest()}"}}'
 
 
 def _refuse_changed(row: dict[str, Any], line: bytes, where: str, number: int) -> None:

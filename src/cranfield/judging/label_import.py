@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
     from cranfield.base.collection import Duplicates
 
-    Row = tuple[
-        int, int, dict[str, Any] | BadLineError
-    ]  # first and last line, and the cells or what is wrong with them
+    # first and last line, and the cells or what is wrong with them
+    Row = tuple[int, int, dict[str, Any] | BadLineError]
 
 
 PREFS = "prefs"

@@ -12,15 +12,15 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar, Unpack
 
-from cranfield.formats.label_files import Judgment
 from cranfield.judging.current_labels import GradedLabel, LabelKey, current_events, graded_labels
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.event import AddedEvents as AddedEvents
-from cranfield.judging.policies import labels_of
+from cranfield.judging.policies import judgments_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cranfield.formats.label_files import Judgment
     from cranfield.judging.table_changes import Transaction as Transaction
 
 T = TypeVar("T")
@@ -140,9 +140,4 @@ class Log(ABC):
 
         They come in the order of their times, adjudications last.
         """
-        stand = self.current_events()
-        decided = [event for key, event in stand.items() if key.side == "adjudication" and key.aspect == RELEVANCE]
-        return [
-            Judgment(event.topic, event.document, event.grade or 0.0, event.assessor, event.time)
-            for event in (*labels_of(stand), *decided)
-        ]
+        return judgments_of(self.current_grades())

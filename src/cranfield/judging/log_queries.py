@@ -5,6 +5,7 @@ Each query reads what it returns by an index, not the whole log.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -99,10 +100,11 @@ class Blame(Answer):
         return [when, event.assessor or how.undefined, event.kind, *aspect, grade, stands, event.note, where]
 
     def plain(self, how: Layout) -> Any:
-        rows = []
-        for event in self.events:
-            current = {"stands": event.id in self.stand, "withdrawn": event.id in self.withdrawn}
-            rows.append({**event.row(), "kind": event.kind, **current})
+        rows = [
+            event.row()
+            | {"kind": event.kind, "stands": event.id in self.stand, "withdrawn": event.id in self.withdrawn}
+            for event in self.events
+        ]
         return {"topic": self.topic, "document": self.document, "events": rows}
 
 
@@ -127,16 +129,13 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
     >>> qrels(path)["q"], qrels(path).remarks
     ({'d': 2.0}, ['1 document has labels that contradict each other; resolved by latest'])
     """
-    opened = open_log(log, new=False)
-    try:
+    with closing(open_log(log, new=False)) as opened:
         if name is None:
             decided, where = decide_log(opened), opened.name
         else:
             from cranfield.judging.versions import thaw
 
             decided, where = thaw(opened, name), f"{opened.name}@{name}"
-    finally:
-        opened.close()
     if not len(decided):
         raise DataError(f"{where}: no judgments: no label of a person stands")
     answer = Qrels(decided.grades, where)
@@ -161,8 +160,7 @@ def mine(log: Log, assessor: str, round: str | None = None, before: int | None =
 
 def about(log: Log, topic: str, document: str | None = None) -> list[LogEntry]:
     """All events about a document, or about a topic, by time."""
-    entries = log.find(topic=topic, document=document)
-    return sorted(entries, key=lambda each: (each.event.time, each.event.id))
+    return sorted(log.find(topic=topic, document=document), key=lambda each: (each.event.time, each.event.id))
 
 
 def newer(log: Log, place: int) -> News:

@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from cranfield.base.errors import DataError
 from cranfield.base.registry import Member, Registry, unknown
+from cranfield.formats.label_files import Judgment
 from cranfield.judging.current_labels import GradedLabel, LabelKey, graded_labels
 from cranfield.judging.event import RELEVANCE, Event, of_lists
 from cranfield.stats.consensus.method import METHODS, ConsensusLabels, Ties
@@ -128,6 +129,13 @@ def contradicting(documents: int, policy: str, adjudicated: int = 0) -> str:
     return f"{some} labels that contradict each other; resolved by {policy}{third}"
 
 
+def judgments_of(labels: Iterable[GradedLabel]) -> list[Judgment]:
+    """People's labels as judgments in the order of their times, adjudications last."""
+    ours = [each for each in labels if each.source in PEOPLE]
+    ours.sort(key=lambda each: (each.side == "adjudication", each.time, each.id))
+    return [Judgment(each.topic, each.document, each.grade, each.assessor, each.time) for each in ours]
+
+
 def labels_of(
     current: Mapping[LabelKey, Event], aspect: str = RELEVANCE, sources: Sequence[str] = PEOPLE, repeats: bool = False
 ) -> list[Event]:
@@ -233,7 +241,7 @@ def decide_labels(
     return DecidedGrades(
         policy=name,
         settings=how,
-        grades=_nested(answer),
+        grades=nested(sorted(answer.items())),
         labels=len(labels),
         contradictions=sum(len(grades) > 1 for grades in grades.values()),
         adjudicated=len(adjudications),
@@ -282,15 +290,21 @@ def _by_preferences(current: Mapping[LabelKey, Event], policy: str, how: PolicyS
 
 def _both_ways(pairs: Mapping[str, list[Event]]) -> int:
     """The number of pairs that people order differently."""
-    by_pair: dict[tuple[str, ...], set[float]] = {}
-    for event in chain.from_iterable(pairs.values()):
-        sign = 1.0 if event.document < event.other else -1.0
-        by_pair.setdefault(event.subject, set()).add(sign * (event.grade or 0.0))
-    return sum(len(each) > 1 for each in by_pair.values())
+    orders = {
+        (event.subject, (event.grade or 0.0) * (1 if event.document < event.other else -1))
+        for event in chain.from_iterable(pairs.values())
+    }
+    return sum(n > 1 for n in Counter(subject for subject, _ in orders).values())
 
 
-def _nested(grades: Mapping[Subject, Any]) -> Grades:
+def flat(grades: Mapping[str, Mapping[str, float]]) -> dict[Subject, float]:
+    """Grades by topic and document as one table."""
+    return {(topic, document): grade for topic, documents in grades.items() for document, grade in documents.items()}
+
+
+def nested(grades: Iterable[tuple[Subject, float]]) -> Grades:
+    """Grades by topic and document, in their order."""
     answer: Grades = {}
-    for topic, document in sorted(grades):
-        answer.setdefault(topic, {})[document] = float(grades[topic, document])
+    for (topic, document), grade in grades:
+        answer.setdefault(topic, {})[document] = float(grade)
     return answer

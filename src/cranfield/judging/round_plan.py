@@ -19,6 +19,7 @@ from cranfield.base.parameters import refuse_below, shortened
 from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.base.schemas import Between, Id, OneOf, Share, Text, read_json
 from cranfield.judging.event import LAST_RANK
+from cranfield.judging.policies import flat
 from cranfield.pooling.strategy import Candidates, Rankings
 from cranfield.store.hashes import ROUND, refuse_changed
 from cranfield.store.tables import rounds
@@ -107,14 +108,12 @@ def _of_topics(items: list[PoolItem], count: int, rng: np.random.Generator) -> t
 
 def _gold(gold: Mapping[str, Mapping[str, float]], pool: set[tuple[str, str]]) -> list[RoundItem]:
     """The gold items; one that is in the pool as well is refused, since it would be asked twice."""
-    answer = []
-    for topic, grades in gold.items():
-        for document, grade in grades.items():
-            if (topic, document) in pool:
-                item = f"topic {topic!r}, document {document!r}"
-                raise DataError(f"{item} is gold and in the pool; take it out of one of them")
-            answer.append(RoundItem(topic, document, 0, 1.0, "gold", grade))
-    return answer
+    grades = flat(gold)
+    for topic, document in grades:
+        if (topic, document) in pool:
+            item = f"topic {topic!r}, document {document!r}"
+            raise DataError(f"{item} is gold and in the pool; take it out of one of them")
+    return [RoundItem(*subject, 0, 1.0, "gold", grade) for subject, grade in grades.items()]
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,6 +172,7 @@ Lists = dict[str, dict[str, list[Id]]]  # topic → run → documents
 DOCUMENTS, TOPICS = "documents", "topics"
 OPEN, PAUSED, CLOSED = STATES = ("open", "paused", "closed")
 ItemCount = Annotated[int, Between(0, LAST_RANK)]
+SampleUnit = Annotated[str, OneOf((DOCUMENTS, TOPICS))]  # what was drawn: documents, or topics with all of theirs
 
 
 class RoundItem(NamedTuple):
@@ -201,9 +201,7 @@ class Round:
     rel: float = 1.0
     lists: Lists = field(default_factory=dict)  # for the strategy
     sample: str = ""  # how documents were drawn at random; empty if they were not
-    unit: Annotated[str, OneOf((DOCUMENTS, TOPICS))] = (
-        DOCUMENTS  # what was drawn: documents, or topics with all of theirs
-    )
+    unit: SampleUnit = DOCUMENTS
     frame: dict[str, list[Id]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents
     passing: Share | None = None  # of a round that qualifies: the share of gold one must get right
     after: str = ""  # the round that must be passed first

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, func, select
 
-from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.base.results import Answer, Layout, Part, Table, as_dicts
 from cranfield.judging.assignments import GoldAnswer, answers_to_gold
 from cranfield.judging.policies import PEOPLE
 from cranfield.judging.round_plan import find_round
@@ -72,10 +72,8 @@ class Status(Answer):
             return
         for each in self.rows:
             adaptive = f", {each.strategy} names more as labels come" if each.strategy else ""
-            yield (
-                f"round {each.name} is {each.state}: {each.done:,} of {each.places:,} labels, {each.out:,} out, "
-                f"{each.left:,} left{adaptive}"
-            )
+            counts = f"{each.done:,} of {each.places:,} labels, {each.out:,} out, {each.left:,} left"
+            yield f"round {each.name} is {each.state}: {counts}{adaptive}"
             head = "assessor done out skipped extra repeats gold right seconds last".split()
             rows = [
                 [
@@ -97,14 +95,12 @@ class Status(Answer):
             yield [each.name, each.state, each.done, each.places, each.out, each.left, each.extra, each.strategy]
 
     def plain(self, how: Layout) -> Any:
-        rows = [{**vars(each), "people": [vars(person) for person in each.people]} for each in self.rows]
-        return {"log": self.log, "labels": self.labels, "rounds": rows}
+        return {"log": self.log, "labels": self.labels, "rounds": as_dicts(self.rows)}
 
 
 def status(log: Log, name: str = "") -> Status:
     """The progress of every round, or of one, and the number of current labels by people."""
-    labels = sum(each.side == "adjudication" or each.source in PEOPLE for each in log.current_grades())
-    return Status(log.name, labels, round_statuses(log, name))
+    return Status(log.name, sum(each.source in PEOPLE for each in log.current_grades()), round_statuses(log, name))
 
 
 def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
@@ -119,17 +115,10 @@ def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
 
 def _status(connection: Connection, name: str, now: str) -> RoundStatus:
     plan, state = find_round(connection, name)
-    leased = and_(places.c.state == "leased", places.c.until >= now)
-    kinds = (
-        places.c.assessor,
-        places.c.state,
-        places.c.repeat,
-        places.c.counted,
-        case((leased, 1), else_=0).label("out"),
-    )
-    rows = connection.execute(
-        select(*kinds, func.count().label("n")).where(places.c.round == name).group_by(*kinds)
-    ).all()
+    c = places.c
+    out_now = case((and_(c.state == "leased", c.until >= now), 1), else_=0).label("out")
+    kinds = c.assessor, c.state, c.repeat, c.counted, out_now
+    rows = connection.execute(select(*kinds, func.count().label("n")).where(c.round == name).group_by(*kinds)).all()
     by_role = select(items.c.role, func.count()).where(items.c.round == name).group_by(items.c.role)
     roles = {row[0]: row[1] for row in connection.execute(by_role)}
     total, done = _total(rows, counted=True), _total(rows, counted=True, state="done")

@@ -20,55 +20,38 @@ from sqlalchemy import bindparam, case, func, literal_column, or_, select
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
-from cranfield.formats.label_files import Judgment
 from cranfield.judging.assignments import ANSWERS, ON, owns, record, why_unqualified
 from cranfield.judging.event import RELEVANCE, Event, instant
 from cranfield.judging.event_intake import KEPT, EventOutcome, Refusal, submit
-from cranfield.judging.policies import PEOPLE
+from cranfield.judging.policies import judgments_of
 from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem, find_round, pick_round
 from cranfield.pooling.pool import Session
-from cranfield.store.tables import events, items, places, rounds, standing
+from cranfield.store.tables import events, items, places, rounds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.engine import Row
     from sqlalchemy.sql import ColumnElement, Select
 
     from cranfield.judging.log import Log
     from cranfield.judging.table_changes import Transaction
 
 
-def next_document(connection: Connection, plan: Round, topic: str) -> RoundItem | None:
+def next_document(transaction: Transaction, plan: Round, topic: str) -> RoundItem | None:
     """The strategy's next document: of this topic if one is left, else of the topic with the fewest leases."""
     query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
-    out = {(row.topic, row.document) for row in connection.execute(query)}
-    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=_labels(connection, plan))
+    out = {(row.topic, row.document) for row in transaction.connection.execute(query)}
+    documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
+    labels = judgments_of(
+        each for each in transaction.current_grades() if each.document in documents.get(each.topic, ())
+    )
+    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=labels)
     for next_topic in ([topic] if topic in plan.lists else []) + [None]:
         while (item := session.next(next_topic)) is not None:
             if (item.topic, item.document) not in out:
                 return RoundItem(item.topic, item.document, plan.overlap)
     return None
-
-
-def _labels(connection: Connection, plan: Round) -> list[Judgment]:
-    """People's current labels of the round's topics by time, adjudications last."""
-    query = (
-        select(standing.c.side, *(events.c[name] for name in (*Judgment.__slots__, "id")))
-        .join(events, events.c.id == standing.c.event)
-        .where(
-            standing.c.side.in_(["label", "adjudication"]),
-            standing.c.aspect == RELEVANCE,
-            standing.c.repeat == False,  # noqa: E712  a column
-            events.c.grade.is_not(None),
-            events.c.source.in_(PEOPLE),
-        )
-    )
-    rows = [row for row in connection.execute(query) if row.topic in plan.lists]
-    rows.sort(key=lambda row: (row.side == "adjudication", row.time, row.id))
-    documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
-    inside = [row for row in rows if row.document in documents[row.topic]]
-    return [Judgment(row.topic, row.document, row.grade, row.assessor, row.time) for row in inside]
 
 
 LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
@@ -133,14 +116,13 @@ class Leaseholder:
     """One assessor in a round, within a transaction: what they hold, and what they can be leased."""
 
     def __init__(self, transaction: Transaction, name: str, assessor: str) -> None:
-        plan, self.state, row = pick_round(transaction.connection, transaction.round_rows(), name)
+        self.plan, self.state, row = pick_round(transaction.connection, transaction.round_rows(), name)
         self.transaction = transaction
-        self.plan: Round = plan
         self.assessor = assessor
         self.connection = transaction.connection
-        self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=plan.lease))
+        self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=self.plan.lease))
         self.over = row.over is not None and row.over < transaction.now  # whether any lease of the round is
-        self.who = {"name": plan.name, "who": assessor}
+        self.who = {"name": self.plan.name, "who": assessor}
         self._mine: list[Row[Any]] | None = None
         self._last: tuple[str, int] | None = None  # topic and item that this person was at last
         self._new_leases: list[dict[str, Any]] = []  # leases that are not written yet
@@ -168,8 +150,7 @@ class Leaseholder:
 
     def held(self, n: int) -> list[Lease]:
         """Renew the assessor's leases; an expired lease is renewed only if its assignment does not count."""
-        now = self.transaction.now
-        rows = [row for row in self.mine() if row.until >= now or not row.counted]
+        rows = [row for row in self.mine() if row.until >= self.transaction.now or not row.counted]
         return [self._lease(row, row.slot, row.repeat) for row in rows[:n]]
 
     def claim(self) -> Lease | None:
@@ -259,12 +240,10 @@ class Leaseholder:
         have not.
         """
         topic, at = self._at()
+        values = self.who | {"topic": topic, "at": at, "now": self.transaction.now}
+        looks = (False, True) if self.over else (False,)
         for where in (AHEAD, TOPIC, ALL) if topic else (ALL,):
-            values = self.who | {"topic": topic, "at": at}
-            rows = [self.connection.execute(_claimable(False, where, skip_locked), values).first()]
-            if self.over:
-                now = values | {"now": self.transaction.now}
-                rows.append(self.connection.execute(_claimable(True, where, skip_locked), now).first())
+            rows = [self.connection.execute(_claimable(over, where, skip_locked), values).first() for over in looks]
             free = [row for row in rows if row is not None]
             if free:
                 return min(free, key=lambda row: (row.item, row.slot))
@@ -276,11 +255,10 @@ class Leaseholder:
         free = self._free(skip_locked=True)  # somebody may have opened one meanwhile
         if free is not None:
             return free
-        item = next_document(self.connection, self.plan, self._at()[0])
+        item = next_document(self.transaction, self.plan, self._at()[0])
         if item is None:
             return None
-        count = select(func.count()).where(items.c.round == self.plan.name)
-        first = self.connection.execute(count).scalar_one()
+        first = self.connection.execute(select(func.count()).where(items.c.round == self.plan.name)).scalar_one()
         self.transaction.apply(record("items", round=self.plan.name, first=first, items=[tuple(item)]))
         return self._free(skip_locked=False)
 
@@ -310,12 +288,12 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
 
 def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
     """Open a round with all its documents and assignments, or nothing."""
-    documents = [tuple(each) for each in items_of_round]
     refuse_round(plan, items_of_round)
 
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
             raise DataError(f"round {plan.after!r} is not a qualifying round: open one with --gold and --pass first")
+        documents = [tuple(each) for each in items_of_round]
         transaction.apply(record("round", **asdict(plan), items=documents, at=transaction.now))
 
     log.write(work)
@@ -349,10 +327,8 @@ def _lease_to(desk: Leaseholder, n: int) -> list[Lease] | NoLease:
     plan = desk.plan
     if desk.state != OPEN:
         return NoLease(f"round {plan.name!r} is {desk.state}")
-    if plan.after:
-        refusal = why_unqualified(desk.connection, find_round(desk.connection, plan.after)[0], desk.assessor)
-        if refusal is not None:
-            return refusal
+    if (refusal := why_unqualified(desk.connection, plan.after, desk.assessor)) is not None:
+        return refusal
     most = min(n, 1) if plan.strategy else n
     answer = desk.held(most)
     while True:

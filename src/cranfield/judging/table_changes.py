@@ -16,17 +16,18 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Table, bindparam, delete, func, insert, literal_column, select, update
+from sqlalchemy import Table, Text, bindparam, delete, func, insert, literal_column, select, type_coerce, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.base.errors import DataError
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
-from cranfield.judging.current_labels import LabelKey, key_of
-from cranfield.judging.event import DEFAULTS, AddedEvents, Event, new_events, refuse_unknown_withdrawals
+from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
+from cranfield.judging.event import DEFAULTS, RELEVANCE, AddedEvents, Event, new_events, refuse_unknown_withdrawals
 from cranfield.judging.llm import question_store
 from cranfield.judging.round_plan import Round, all_rounds, find_round
 from cranfield.store import Database, open_database, tables
 from cranfield.store.database import SERVERS_TIME
+from cranfield.store.tables import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,11 +114,9 @@ class Transaction:
     def add(self, events: Sequence[Event], name: str) -> AddedEvents:
         """Add the events that are new, all or none; `name` is the log's, for error messages."""
         self._with_others()
-        log_events = self.events_by_id([event.id for event in events])
-        new, repeated = new_events(events, log_events, name)
-        refers = self.events_by_id([event.refers for event in new if event.kind == "withdrawal"])
-        kinds = {event.id: event.kind for event in (*refers.values(), *new)}
-        refuse_unknown_withdrawals(new, kinds.get, name)
+        new, repeated = new_events(events, self.events_by_id([event.id for event in events]), name)
+        withdrawn = self.events_by_id([event.refers for event in new if event.kind == "withdrawal"])
+        refuse_unknown_withdrawals(new, withdrawn, name)
         for event in sorted(new, key=lambda event: event.kind == "withdrawal"):
             self.apply({"event": event, "at": self.now})
         return AddedEvents(len(new), repeated)
@@ -137,10 +136,33 @@ class Transaction:
         """The place of the last event."""
         return self.connection.execute(select(func.max(tables.events.c.seq))).scalar() or 0
 
-    def events(self, up_to: int) -> list[Event]:
-        """The events up to a place in the log, in the order in which they were added."""
-        query = select(tables.events).where(tables.events.c.seq <= up_to).order_by(tables.events.c.seq)
+    def read_events(self, query: Select[Any]) -> list[Event]:
+        """The events that a query selects from their table."""
         return [event_of(row) for row in self.connection.execute(query).mappings()]
+
+    def events(self, after: int = 0, up_to: int | None = None) -> list[Event]:
+        """The events after a place and up to another, in the order in which they were added."""
+        seq = tables.events.c.seq
+        query = select(tables.events).where(seq > after).order_by(seq)
+        return self.read_events(query if up_to is None else query.where(seq <= up_to))
+
+    def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
+        """The current labels and adjudications of an aspect, without repeats, with the fields that policies read."""
+        e, s = tables.events.c, tables.standing.c
+        columns = e.topic, e.document, e.assessor, e.time, e.id, e.source, s.side
+        texts = [type_coerce(column, Text) for column in columns]
+        query = (
+            select(*texts[:2], e.grade, *texts[2:])
+            .join(tables.events, e.id == s.event)
+            .where(s.aspect == aspect, e.grade.is_not(None))
+            .where((s.side == "adjudication") | ((s.side == "label") & ~s.repeat))
+        )
+        return [
+            GradedLabel._make(row)
+            if "\\" not in row[0] + row[1] + row[3] + row[5]
+            else GradedLabel._make(plain(each) if isinstance(each, str) else each for each in row)
+            for row in self.connection.execute(query).cursor.fetchall()
+        ]
 
     def find_round(self, name: str = "") -> tuple[Round, str]:
         """A round and its state; without a name the only one that is open."""
@@ -175,11 +197,8 @@ class Transaction:
 
     def events_by_id(self, ids: list[str]) -> dict[str, Event]:
         """The events of these ids that the log holds."""
-        answer = {}
-        for here in tables.one_of(tables.events.c.id, ids):
-            for row in self.connection.execute(select(tables.events).where(here)).mappings():
-                answer[row["id"]] = event_of(row)
-        return answer
+        parts = tables.one_of(tables.events.c.id, ids)
+        return {event.id: event for here in parts for event in self.read_events(select(tables.events).where(here))}
 
     def _take(self, event: Event, at: str) -> None:
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": at}
@@ -244,8 +263,8 @@ class Transaction:
         """The events about the same topic and document that were not withdrawn."""
         c = tables.events.c
         one = c.document.in_([event.document, event.other]) if event.other else c.document == event.document
-        query = select(tables.events).where(c.topic == event.topic, one, c.id.not_in(select(tables.withdrawn.c.id)))
-        return [event_of(row) for row in self.connection.execute(query).mappings()]
+        not_withdrawn = c.id.not_in(select(tables.withdrawn.c.id))
+        return self.read_events(select(tables.events).where(c.topic == event.topic, one, not_withdrawn))
 
 
 class RecordTables:

@@ -16,19 +16,19 @@ from sqlalchemy import select
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
-from cranfield.base.results import Answer, Layout, Lines, Part, Table
+from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts
 from cranfield.base.schemas import check, read_json
 from cranfield.comparison.compare import evidence_of
 from cranfield.comparison.score_tables import ScoredRuns
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.judging.assignments import Version, record
 from cranfield.judging.current_labels import LabelKey, current_events
-from cranfield.judging.policies import DecidedGrades, Grades, PolicySettings, Subject, decide, meanings
+from cranfield.judging.policies import DecidedGrades, Grades, PolicySettings, Subject, decide, flat, meanings
 from cranfield.store.hashes import VERSION, refuse_changed, refuse_changed_documents
 from cranfield.store.tables import items, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cranfield.base.run import Run
     from cranfield.evaluation.scores import Scores
@@ -104,9 +104,7 @@ class VersionChanges(Answer):
             yield f"and {len(self.changed) - len(changes):,} more ({where} has them all)"
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        values = {name: getattr(self, name) for name in ("a", "b", "added", "removed", "changed", "same")}
-        values |= {name: [list(each) for each in values[name]] for name in ("added", "removed", "changed")}
-        return values | {name: [vars(each) for each in getattr(self, name)] for name in ("scores", "verdicts")}
+        return {name: as_dicts(value) for name, value in vars(self).items() if name != "compared"}
 
     def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
         yield "topic", "document", "before", "after"
@@ -117,16 +115,12 @@ class VersionChanges(Answer):
 
 def version_changes(a: str, before: Grades, b: str, after: Grades) -> VersionChanges:
     """The differences between two versions."""
-    one, other = _flat(before), _flat(after)
+    one, other = flat(before), flat(after)
     added = [(*subject, grade) for subject, grade in other.items() if subject not in one]
     removed = [(*subject, grade) for subject, grade in one.items() if subject not in other]
     both = [(*subject, one[subject], grade) for subject, grade in other.items() if subject in one]
     changed = [each for each in both if each[2] != each[3]]
     return VersionChanges(a, b, added, removed, changed, same=len(both) - len(changed))
-
-
-def _flat(grades: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
-    return {(topic, document): grade for topic, documents in grades.items() for document, grade in documents.items()}
 
 
 def with_scores(
@@ -197,11 +191,7 @@ class Versions(Answer):
 
 def hash_of(grades: Grades) -> str:
     """The hash of qrels: over their lines, ordered by topic and document."""
-    lines = (
-        json.dumps([topic, document, grade])
-        for topic, documents in sorted(grades.items())
-        for document, grade in sorted(documents.items())
-    )
+    lines = (json.dumps([*subject, grade]) for subject, grade in sorted(flat(grades).items()))
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -233,7 +223,7 @@ def freeze(
     def work(transaction: Transaction) -> tuple[Version, DecidedGrades]:
         transaction.alone()
         place = transaction.place()
-        decided = decide(current_events(transaction.events(place)), policy, how, gold_of(transaction))
+        decided = decide(current_events(transaction.events(up_to=place)), policy, how, gold_of(transaction))
         if not len(decided):
             raise DataError(f"{log.name}: there is nothing to freeze: the log has no current label")
         query = select(items.c.round).where(items.c.role == "gold").distinct()
@@ -279,17 +269,16 @@ def labels_at_version(log: Log, name: str) -> dict[LabelKey, Event]:
     """The current events at the time when a version was frozen."""
     version = find_version(log, name)
     with log.reading() as transaction:
-        return current_events(transaction.events(version.place))
+        return current_events(transaction.events(up_to=version.place))
 
 
 def thaw(log: Log, name: str) -> DecidedGrades:
     """The qrels of a version, computed again and compared with their hash."""
     version = find_version(log, name)
     with log.reading() as transaction:
-        up_to = transaction.events(version.place)
+        stand = current_events(transaction.events(up_to=version.place))
         gold = gold_of(transaction, version.gold)
     how = check(version.settings, PolicySettings, f"{log.name}: settings of version {name!r}")
-    stand = current_events(up_to)
     for policy in meanings(version.policy):
         decided = decide(stand, policy, how, gold)
         if hash_of(decided.grades) == version.hash:

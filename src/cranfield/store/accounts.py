@@ -11,6 +11,7 @@ import hashlib
 import json
 import secrets
 import unicodedata
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -123,8 +124,7 @@ class Accounts:
         return Account(name, role, created=created)
 
     def _refuse_taken(self, connection: Connection, name: str) -> None:
-        query = select(accounts.c.name).where(accounts.c.key == key_of(name))
-        owner = connection.execute(query).scalar()
+        owner = connection.execute(select(accounts.c.name).where(accounts.c.key == key_of(name))).scalar()
         if owner is not None:
             raise DataError(f"the name {owner!r} is taken; choose another")
 
@@ -232,8 +232,7 @@ class Accounts:
     def _query(self, table: Table, local: bool | None) -> Select[Any]:
         tells = self.database.tells_time
         now: ColumnElement[str] = self.database.moment() if tells else bindparam("now", type_=Exact())
-        query = select(accounts, table.c.seen, now.label("now"))
-        holders = query.join(table, accounts.c.key == table.c.account)
+        holders = select(accounts, table.c.seen, now.label("now")).join(table, accounts.c.key == table.c.account)
         valid = or_(table.c.until.is_(None), table.c.until > now)
         mine = holders.where(table.c.hash == bindparam("secret"), accounts.c.active, valid)
         return mine if local is None else mine.where(table.c.local == local)
@@ -243,10 +242,8 @@ class Accounts:
         if row.seen is not None and row.seen > _later(row.now, -SEEN):
             return
         used = update(table).where(table.c.hash == hash_of(secret)).values(seen=row.now)
-        try:
+        with suppress(DataError):
             self.database.write(lambda connection: connection.execute(used))
-        except DataError:
-            return
 
     def end(self, secret: str) -> None:
         """End a session."""
@@ -296,12 +293,13 @@ class Accounts:
 
     def invitation(self, secret: str) -> Invitation | None:
         """The invitation of a secret; None if it was used or revoked, or has expired."""
-        with self.database.reading() as connection:
-            row = connection.execute(self._open_invitations().where(invitations.c.hash == hash_of(secret)))
-            return next((_invitation(each) for each in row), None)
+        return next(iter(self._open_invitations(invitations.c.hash == hash_of(secret))), None)
 
-    def _open_invitations(self) -> Any:
-        return select(invitations).where(invitations.c.until > self.database.moment()).order_by(invitations.c.id)
+    def _open_invitations(self, *where: ColumnElement[bool]) -> list[Invitation]:
+        columns = (invitations.c[name] for name in ("id", "role", "name", "inviter", "created", "until", "reset"))
+        query = select(*columns).where(invitations.c.until > self.database.moment(), *where)
+        with self.database.reading() as connection:
+            return [Invitation(*row) for row in connection.execute(query.order_by(invitations.c.id))]
 
     def accept(self, secret: str, name: str, password_hash: str) -> Account:
         """Use an invitation and return its account. The invitation stays open if the name is refused."""
@@ -325,8 +323,7 @@ class Accounts:
 
     def invitations(self) -> list[Invitation]:
         """The open invitations."""
-        with self.database.reading() as connection:
-            return [_invitation(row) for row in connection.execute(self._open_invitations())]
+        return self._open_invitations()
 
     def revoke_invitation(self, id: int) -> None:
         """Delete an open invitation, so that its link no longer works."""
@@ -370,10 +367,10 @@ class Accounts:
     def tokens(self, name: str) -> list[Token]:
         """The valid tokens of an account."""
         valid = or_(tokens.c.until.is_(None), tokens.c.until > self.database.moment())
-        query = select(tokens).where(tokens.c.account == key_of(name), valid).order_by(tokens.c.id)
+        columns = (tokens.c[field] for field in Token._fields)
+        query = select(*columns).where(tokens.c.account == key_of(name), valid).order_by(tokens.c.id)
         with self.database.reading() as connection:
-            rows = connection.execute(query)
-            return [Token(row.id, row.label, row.created, row.seen, row.until) for row in rows]
+            return [Token(*row) for row in connection.execute(query)]
 
     def revoke_token(self, name: str, id: int) -> None:
         """Delete a token, so that programs can no longer use it."""
@@ -395,10 +392,6 @@ class Accounts:
 
 def _account(row: Row[Any]) -> Account:
     return Account(row.name, row.role, row.active, row.created, MappingProxyType(json.loads(row.settings)))
-
-
-def _invitation(row: Row[Any]) -> Invitation:
-    return Invitation(row.id, row.role, row.name, row.inviter, row.created, row.until, row.reset)
 
 
 def is_name(name: str) -> bool:

@@ -16,7 +16,8 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sqlalchemy.engine import Dialect
+    from sqlalchemy import Select
+    from sqlalchemy.engine import Connection, Dialect, Row
 
 
 MANY = 500  # values in one statement
@@ -59,6 +60,14 @@ def one_of(column: Column[str], values: Iterable[str]) -> Iterator[ColumnElement
     every = list(values)
     for start in range(0, len(every), MANY):
         yield column.in_(every[start : start + MANY])
+
+
+def rows_with(
+    connection: Connection, query: Select[Any], column: Column[str], values: Iterable[str]
+) -> Iterator[Row[Any]]:
+    """The rows of a query in which a column holds one of these values."""
+    for here in one_of(column, values):
+        yield from connection.execute(query.where(here))
 
 
 class Exact(TypeDecorator[str]):

@@ -347,8 +347,9 @@ class _Series:
         whole = definition | ({DRIFT: how} if first.questions or first.unable else {})
 
         def work(transaction: Transaction) -> question_store.Series:
-            fields = {"id": self.id, "model": self.asker.model, "at": transaction.now, "definition": whole}
-            transaction.apply(record("series", **fields))
+            transaction.apply(
+                record("series", id=self.id, model=self.asker.model, at=transaction.now, definition=whole)
+            )
             return question_store.Series(self.id, transaction.now, whole)
 
         series = self.log.write(work)
@@ -495,8 +496,9 @@ class _Series:
 
         def work(transaction: Transaction) -> None:
             name, now = intent["id"], transaction.now
-            result = problem, grade, reply.seconds, now
-            answer = StoredAnswer(name, intent["question"], *result, intent["shown"], self.id)
+            answer = StoredAnswer(
+                name, intent["question"], problem, grade, reply.seconds, now, intent["shown"], self.id
+            )
             events = [each.event(self.asker, answer) for each in same if _is_label(each, answer)]
             state = question_store.FAILED if reply.problem else question_store.ANSWERED
             fields: dict[str, Any] = {"state": state, "problem": problem, "raw": reply.raw or reply.detail}

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.base.results import Answer, Layout, Lines, Part, Table, fitted
+from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts, fitted
 from cranfield.judging.llm.drift import WHAT_TO_DO, DriftCheck
 from cranfield.judging.llm.question_store import NO_LIMIT, Budget, Spent
 
@@ -149,10 +149,7 @@ class AskResult(Answer):
 
     def plain(self, how: Layout) -> Any:
         return {
-            **{name: getattr(self, name) for name in self.__dataclass_fields__},
-            "failures": [each._asdict() for each in self.failures],
-            "budget": self.budget._asdict(),
-            "foreseen": None if self.foreseen is None else self.foreseen._asdict(),
+            **as_dicts(self),
             "returned": [dict(zip(("model", "fingerprint", "answers"), each, strict=True)) for each in self.returned],
             "drift": None if self.drift is None else self.drift.plain(),
             "probes": None if self.probes is None else self.probes.plain(how),

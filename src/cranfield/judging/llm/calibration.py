@@ -265,11 +265,8 @@ class Calibration(Answer):
         for each in self.circular:
             if each.beaten_by:
                 places = f"{_place(each.model_place)} by its own labels and {_place(each.people_place)} by people's"
-                yield (
-                    f"the judge's own ranking comes {places} of {each.runs} by {each.measure}, "
-                    f"where {name_list(each.beaten_by[:3])} "
-                    "beat it: it cannot judge systems that rank as it does"
-                )
+                beaten = f"{places} of {each.runs} by {each.measure}, where {name_list(each.beaten_by[:3])} beat it"
+                yield f"the judge's own ranking comes {beaten}: it cannot judge systems that rank as it does"
 
     def content(self, how: Layout) -> Iterator[Part]:
         yield Lines(self.findings())
@@ -368,16 +365,11 @@ class Calibration(Answer):
                 yield Table([f"verdicts by {board.measure}", "and", "by people", "by model"], rows, names=2, left=4)
 
     def plain(self, how: Layout) -> Any:
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         boards = [
-            {**board._asdict(), "places": as_dicts(board.places)}
-            | {"turned": [{**each._asdict(), "reversed": each.reversed} for each in board.turned]}
+            as_dicts(board) | {"turned": [each._asdict() | {"reversed": each.reversed} for each in board.turned]}
             for board in self.boards
         ]
-        rows = ("agreed", "constants", "errors", "mistaken", "biases", "advantages", "circular", "candidates")
-        values |= {name: as_dicts(values[name]) for name in rows}
-        values |= {"boards": boards, "doubted": self.doubted._asdict()}
-        return plain({"findings": self.findings(), **values}, how.digits)
+        return plain({"findings": self.findings(), **as_dicts(self), "boards": boards}, how.digits)
 
     def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
         """One row per figure."""

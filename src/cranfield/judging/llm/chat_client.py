@@ -96,14 +96,11 @@ class Endpoint:
         self.where = f"{self.client.where}{self.path}"
         self.model = model
         self._key = key
-        self._forms: re.Pattern[str] | None = None
-        if key is None:
-            return
-        if not KEY.fullmatch(key):
+        if key is not None and not KEY.fullmatch(key):
             raise DataError("the key holds what no header can: expected printable ASCII without spaces")
-        if not self.client.secure and not is_local(self.client.host):
+        if key is not None and not self.client.secure and not is_local(self.client.host):
             raise DataError(f"{self.where}: the key is sent over https or to this machine alone; name an https:// URL")
-        self._forms = _forms(key)
+        self._forms = None if key is None else _forms(key)
 
     def _masked(self, text: str) -> str:
         """The text with the API key masked, also if only the start of the key stands at the end of the text."""
@@ -111,8 +108,7 @@ class Endpoint:
             return text
         text, key = self._forms.sub(HIDDEN, text), self._key.lower()
         end = text[-len(key) :].lower()
-        tails = (size for size in range(len(key) - 1, TELLING - 1, -1) if end.endswith(key[:size]))
-        tail = next(tails, 0)
+        tail = next((size for size in range(len(key) - 1, TELLING - 1, -1) if end.endswith(key[:size])), 0)
         return f"{text[:-tail]}{HIDDEN}" if tail else text
 
     def _exchange(self, method: str, path: str, body: Any) -> Any:
@@ -256,9 +252,7 @@ def read_answer(prompt: Prompt, reply: Reply) -> tuple[float | None, str]:
     except ValueError:  # or a key that stands twice: nobody knows which of the two grades is meant
         return None, CUT_OFF if reply.finish == "length" else "unparsed" if text else "empty"
     if isinstance(value, dict):
-        if prompt.key not in value:
-            return None, "unparsed"
-        value = value[prompt.key]
+        value = value.get(prompt.key)
     if isinstance(value, str):
         value = value.strip().lower()
         if prompt.kind != "pairwise":

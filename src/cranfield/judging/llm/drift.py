@@ -8,15 +8,15 @@ series says which answers its check was compared with.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import distinct, func, select
 
+from cranfield.base.results import as_dicts
 from cranfield.judging.llm.question_store import ANSWERED, DRIFT, LABEL, rows_of, series_of, stored_answers
 from cranfield.judging.llm.questions import Asker, LlmQuestion, Subject
-from cranfield.judging.log import Log
 from cranfield.store.tables import questions
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Row
 
     from cranfield.judging.llm.question_store import Series, StoredAnswer
+    from cranfield.judging.log import Log
     from cranfield.judging.table_changes import Transaction
 
 LOOKED_AT = 1000  # first answers, for some that can be asked again
@@ -124,16 +125,15 @@ class DriftCheck:
     def plain(self) -> dict[str, Any]:
         """The check as values for JSON."""
         derived = {name: getattr(self, name) for name in ("enough", "drifted", "accepted", "passed")}
-        lists = {name: [each._asdict() for each in getattr(self, name)] for name in ("changed", "before", "after")}
-        return asdict(self) | lists | derived | {"said": list(self.differences())}
+        values: dict[str, Any] = as_dicts(self)
+        return values | derived | {"said": list(self.differences())}
 
 
-def drift_checks(source: Log | Connection, assessor: str) -> list[DriftCheck]:
+def drift_checks(log: Log, assessor: str) -> list[DriftCheck]:
     """Every check of a model with a prompt (MODEL/PROMPT-VERSION), in the order of their times."""
-    if isinstance(source, Log):
-        with source.reading() as transaction:
-            return drift_checks(transaction.connection, assessor)
-    every = [check_of(source, each) for each in series_of(source, assessor) if each.definition.get(DRIFT)]
+    with log.reading() as transaction:
+        connection = transaction.connection
+        every = [check_of(connection, each) for each in series_of(connection, assessor) if each.definition.get(DRIFT)]
     return [each for each in every if each.tried]  # a budget may have ended a run before
 
 
@@ -209,8 +209,7 @@ def answers_so_far(log: Log, assessor: str, due: Sequence[LlmQuestion]) -> tuple
     """
     with log.reading() as transaction:
         answers = stored_answers(transaction.connection, [each.hash for each in due])
-        checks = drift_checks(transaction.connection, assessor)
-    return answers, max((each.at for each in checks if each.accepted), default="")
+    return answers, max((each.at for each in drift_checks(log, assessor) if each.accepted), default="")
 
 
 def _first(connection: Connection, every: list[Series]) -> list[Row[Any]]:

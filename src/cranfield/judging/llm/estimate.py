@@ -15,13 +15,14 @@ import numpy as np
 
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError, MeasureError
-from cranfield.base.results import Answer, Layout, Lines, Part, Table, plain
+from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts, plain
 from cranfield.base.text_layout import counted, name_list
 from cranfield.evaluation.evaluate import Evaluator, evaluate
 from cranfield.evaluation.measures import Measure
 from cranfield.evaluation.measures import measures as measures_of
 from cranfield.evaluation.measures.definition import REGISTRY, takes_topics_alone
 from cranfield.judging.llm.grade_agreement import ValueInterval, interval_of, within
+from cranfield.judging.policies import nested
 from cranfield.judging.round_plan import TOPICS
 from cranfield.stats.prediction_powered import LEAST, Predicted, predicted_mean, predicted_total
 
@@ -95,8 +96,7 @@ class PredictedScores(Answer):
         for rows, what in ((scores, "run"), (differences, "difference")):
             if rows:
                 head = ["measure", what, "estimate", "low", "high", "people", "theirs", "model", "worth"]
-                cells = [self._cells(row, how) for row in rows]
-                yield Table(head, cells, names=2, left=2, spare=(6,))
+                yield Table(head, [self._cells(row, how) for row in rows], names=2, left=2, spare=(6,))
 
     def _cells(self, row: EstimateRow, how: Layout) -> list[Any]:
         signed = bool(row.other)
@@ -135,10 +135,7 @@ class PredictedScores(Answer):
         return f"{first.run} leads by {measure}{sentence}: {_between(first, how)}"
 
     def plain(self, how: Layout) -> Any:
-        rows = []
-        for row in self.rows:
-            intervals = {"both": row.both._asdict(), "people": row.people._asdict()}
-            rows.append(vars(row) | intervals | {"worth_share": row.worth / self.drawn})
+        rows = [as_dicts(row) | {"worth_share": row.worth / self.drawn} for row in self.rows]
         return plain({**vars(self), "rows": rows}, how.digits)
 
     def records(self, how: Layout) -> Iterator[tuple[Any, ...]]:
@@ -259,9 +256,8 @@ def _by_documents(
         filled = units.filled(1 if measure.shares_alone else FILLED)
         mixed = np.mean([_shares(grades, runs, name, measure) for grades in filled], axis=0)
         for run, other, sign in _pairs(runs):
-            w, f, y = (each[run] - sign * each[other] for each in (weights, predicted, mixed))
             d, size = units.labelled_units, len(sample.frame)
-            w, f, y = w / size, f / size, y / size
+            w, f, y = ((each[run] - sign * each[other]) / size for each in (weights, predicted, mixed))
             total = predicted_total(y[d], f[d], w[d], units.chance, every=f, weights=w)
             names = name, runs[run].name, runs[other].name if sign else ""
             by_chance = w[units.by_chance] if measure.shares_alone or not w.any() else units.by_chance
@@ -320,10 +316,7 @@ class _Units:
             for places, choice, weight in groups:
                 grades[places] = rng.choice(choice, len(places), p=weight)
             grades[self.labelled_units] = people_grades
-            answer: Grades = {topic: {} for topic in self.documents}
-            for (topic, document), grade in zip(self.order, grades.tolist(), strict=True):
-                answer[topic][document] = grade
-            yield answer
+            yield nested(zip(self.order, grades.tolist(), strict=True))
 
 
 def _shares(grades: Grades, runs: Sequence[Run], name: str, measure: Measure) -> Floats:

@@ -117,11 +117,8 @@ def biases_of(common: CommonLabels, lengths: Mapping[str, int], ranks: Ranks, le
 
 def _best(common: CommonLabels, ranks: Ranks) -> Floats:
     """The best rank of each document over the runs; 0 where none returned it."""
-    best: dict[Subject, int] = {}
-    for own in ranks.values():
-        for subject, rank in own.items():
-            best[subject] = min(rank, best.get(subject, rank))
-    return np.array([best.get(subject, 0) for subject in common.subjects], np.float64)
+    of_runs = ([own[subject] for own in ranks.values() if subject in own] for subject in common.subjects)
+    return np.array([min(each, default=0) for each in of_runs], np.float64)
 
 
 def _by_logarithm(kind: str, common: CommonLabels, values: Floats) -> Biases:
@@ -309,20 +306,20 @@ def error_rates(common: CommonLabels, rel: float, level: float) -> list[ErrorRat
     """The rates of over-graded irrelevant documents and of missed relevant ones."""
     among, values = _among(common), np.array(common.scale.names)
     below, relevant = common.people < rel, common.people >= rel
+
+    def share(wrong: Bools, here: Bools) -> ValueInterval:
+        return within(interval_of(mean_of_items(wrong[here], common.topic[here]), level), 0.0, 1.0)
+
     rows = []
     for grade in values[values >= rel] if below.any() else ():
-        share = mean_of_items(common.predicted[below] >= grade, common.topic[below])
+        wrong = share(common.predicted >= grade, below)
         person = _share(among[values < rel][:, values >= grade], among[values < rel])
-        rows.append(ErrorRate("false positives", float(grade), int(below.sum()), _share_of(share, level), person))
+        rows.append(ErrorRate("false positives", float(grade), int(below.sum()), wrong, person))
     if relevant.any():
-        share = mean_of_items(common.predicted[relevant] < rel, common.topic[relevant])
+        wrong = share(common.predicted < rel, relevant)
         person = _share(among[values >= rel][:, values < rel], among[values >= rel])
-        rows.append(ErrorRate("false negatives", rel, int(relevant.sum()), _share_of(share, level), person))
+        rows.append(ErrorRate("false negatives", rel, int(relevant.sum()), wrong, person))
     return rows
-
-
-def _share_of(estimate: EffectEstimate, level: float) -> ValueInterval:
-    return within(interval_of(estimate, level), 0.0, 1.0)
 
 
 def _among(common: CommonLabels) -> Floats:

@@ -23,7 +23,7 @@ from cranfield.base.parameters import shortened
 from cranfield.formats.streams import opened
 from cranfield.judging.event import RELEVANCE
 from cranfield.judging.llm.question_store import LABEL, rows_of, series_of
-from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide_labels, goes_by_labels
+from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide_labels, flat, goes_by_labels, nested
 from cranfield.judging.round_plan import TOPICS, Round, all_rounds, find_round
 from cranfield.stats.ratings import Scale
 from cranfield.store.hashes import refuse_changed_documents
@@ -73,11 +73,8 @@ class CommonLabels:
         each = [list(people_grades.get(subject, ())) or [people[subject]] for subject in both]
         theirs, its = (np.array([grades[subject] for subject in both], np.float64) for grades in (people, predicted))
         grades = sorted({*theirs.tolist(), *its.tolist(), *(grade for labels in each for grade in labels)})
-        place = {grade: code for code, grade in enumerate(grades)}
-        counts = np.zeros((len(both), len(grades)))
-        rows = np.repeat(np.arange(len(both)), [len(labels) for labels in each])
-        codes = np.array([place[grade] for labels in each for grade in labels], np.int64)
-        np.add.at(counts, (rows, codes), 1.0)
+        counts = np.array([[labels.count(grade) for grade in grades] for labels in each], np.float64)
+        counts = counts.reshape(len(both), len(grades))  # also where they have none in common
         names = list(dict.fromkeys(topic for topic, _ in both))
         number = {topic: code for code, topic in enumerate(names)}
         topic = np.array([number[topic] for topic, _ in both], np.int64)
@@ -124,10 +121,7 @@ class CommonLabels:
 
     def grades(self, values: Floats) -> Grades:
         """One number per entry as grades by topic and document."""
-        answer: Grades = {name: {} for name in self.names}
-        for (topic, document), value in zip(self.subjects, values.tolist(), strict=True):
-            answer[topic][document] = value
-        return answer
+        return nested(zip(self.subjects, values.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -147,17 +141,16 @@ class LogLabels:
         if not goes_by_labels(policy):
             raise DataError(f"{use} goes by labels, and {policy} by preferences; take another --policy")
         labels = log.current_grades(aspect)
-        ours = [each for each in labels if each.side == "adjudication" or each.source in PEOPLE]
+        ours = [each for each in labels if each.source in PEOPLE]
         decided = decide_labels(ours, policy, PolicySettings(aspect=aspect))
         if not len(decided):
             raise DataError(f"{log.name}: no label of a person stands; add some, or have a round judged")
-        grades = {(topic, document): grade for topic, own in decided.grades.items() for document, grade in own.items()}
-        return cls(log.name, labels, decided, grades, decided.policy, decided.notes())
+        return cls(log.name, labels, decided, flat(decided.grades), decided.policy, decided.notes())
 
     @property
     def _counts(self) -> Counter[str]:
         """The number of labels of each model."""
-        return Counter(each.assessor for each in self.labels if each.source == "model" and each.side == "label")
+        return Counter(each.assessor for each in self.labels if each.source == "model")
 
     def models(self, name: str) -> list[str]:
         """The models that match a name: one with its prompt (MODEL/PROMPT-VERSION), one with all its prompts, or all."""
@@ -182,8 +175,8 @@ class LogLabels:
 
     def of_model(self, name: str) -> dict[Subject, float]:
         """A model's last label of each document."""
-        labels = [each for each in self.labels if each.source == "model" and each.side == "label"]
-        mine = sorted((each for each in labels if each.assessor == name), key=lambda each: (each.time, each.id))
+        mine = [each for each in self.labels if each.source == "model" and each.assessor == name]
+        mine.sort(key=lambda each: (each.time, each.id))
         return {(each.topic, each.document): each.grade for each in mine}
 
     @cached_property

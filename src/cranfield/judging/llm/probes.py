@@ -21,8 +21,7 @@ from cranfield.base.text_layout import counted
 from cranfield.judging.llm.grade_agreement import ValueInterval
 from cranfield.judging.llm.question_store import ANSWERED, Series, StoredAnswer, rows_of, series_of
 from cranfield.judging.llm.questions import PREFERRED, Asker, LlmQuestion, Prompt, Subject
-from cranfield.judging.log import Log
-from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide_labels
+from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide_labels, flat
 from cranfield.stats.arms import EffectEstimate, against_0, level
 from cranfield.stats.interval_limits import above, below
 from cranfield.stats.moments import Moments
@@ -33,9 +32,10 @@ from cranfield.store.tables import questions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy.engine import Connection, Row
+    from sqlalchemy.engine import Row
 
     from cranfield.judging.llm.questions import Change
+    from cranfield.judging.log import Log
 
     Subjects = Collection[tuple[str, str]]  # topics and documents
 
@@ -108,18 +108,17 @@ class ProbeResults(Answer):
         return plain({"assessor": self.assessor, "findings": self.findings(), "probes": rows}, how.digits)
 
 
-def probes_of(source: Log | Connection, assessor: str) -> ProbeResults:
+def probes_of(log: Log, assessor: str) -> ProbeResults:
     """All probes of a model with a prompt (MODEL/PROMPT-VERSION) in a log, each compared with the earlier answer."""
-    if isinstance(source, Log):
-        with source.reading() as transaction:
-            return probes_of(transaction.connection, assessor)
-    series = {each.id: each for each in series_of(source, assessor) if each.definition.get("bases")}
-    rows = rows_of(source, "series", series, questions.c.purpose.in_(list(PROBES)))
+    with log.reading() as transaction:
+        connection = transaction.connection
+        series = {each.id: each for each in series_of(connection, assessor) if each.definition.get("bases")}
+        rows = rows_of(connection, "series", series, questions.c.purpose.in_(list(PROBES)))
+        ids = {base for each in series.values() for base in each.definition["bases"].values()}
+        bases = {row.id: row for row in rows_of(connection, "id", ids)}
     probes: dict[str, list[Row[Any]]] = {}
     for row in rows:
         probes.setdefault(row.question, []).append(row)
-    ids = {base for each in series.values() for base in each.definition["bases"].values()}
-    bases = {row.id: row for row in rows_of(source, "id", ids)}
     outcomes = [_outcome(tries, series, bases) for tries in probes.values()]
     prompt = next((each.definition["prompt"] for each in series.values()), None)
     top = 0.0 if prompt is None else top_of(prompt["kind"], map(float, prompt["grades"]))
@@ -444,9 +443,9 @@ def graded_pairs(
 
 def irrelevant_by_people(log: Log, relevant_from: float) -> set[tuple[str, str]]:
     """Topics and documents whose last label by a person, or adjudication, is below the lowest relevant grade."""
-    labels = [each for each in log.current_grades() if each.side == "adjudication" or each.source in PEOPLE]
-    grades = decide_labels(labels, Latest.name, PolicySettings()).grades
-    return {(topic, name) for topic, own in grades.items() for name, grade in own.items() if grade < relevant_from}
+    labels = [each for each in log.current_grades() if each.source in PEOPLE]
+    grades = flat(decide_labels(labels, Latest.name, PolicySettings()).grades)
+    return {subject for subject, grade in grades.items() if grade < relevant_from}
 
 
 # arithmetic

@@ -19,7 +19,7 @@ from cranfield.base.parameters import shortened
 from cranfield.base.schemas import Between, OneOf, Text, read_json
 from cranfield.judging.assignments import RecordKind
 from cranfield.store.hashes import SERIES, keep_hash, refuse_changed
-from cranfield.store.tables import one_of, questions, series, spending, tallies
+from cranfield.store.tables import one_of, questions, rows_with, series, spending, tallies
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -268,16 +268,14 @@ def stored_answers(connection: Connection, hashes: Sequence[str], max_tokens: in
     A later answer replaces one that was cut off; a cut-off answer does not count if more tokens are allowed now.
     """
     names = ("id", "question", "problem", "grade", "seconds", "answered", "shown", "series")
-    columns = [questions.c[name] for name in names]
+    query = select(*(questions.c[name] for name in names)).where(questions.c.state == ANSWERED)
+    query = query.order_by(questions.c.asked, questions.c.id)
     answer: dict[str, StoredAnswer] = {}
-    for here in one_of(questions.c.question, hashes):
-        query = select(*columns).where(here, questions.c.state == ANSWERED).order_by(questions.c.asked, questions.c.id)
-        for row in connection.execute(query):
-            if row.question not in answer or answer[row.question].problem == CUT_OFF:
-                answer[row.question] = StoredAnswer(*row)
+    for row in rows_with(connection, query, questions.c.question, hashes):
+        if row.question not in answer or answer[row.question].problem == CUT_OFF:
+            answer[row.question] = StoredAnswer._make(row)
     short = {each.series for each in answer.values() if each.problem == CUT_OFF} if max_tokens else set()
-    rows = connection.execute(select(series.c.id, series.c.definition).where(series.c.id.in_(short))).all()
-    terms = {row.id: definition_of(connection, row.definition, row.id).get("terms", {}) for row in rows}
+    terms = _terms(connection, series.c.id.in_(short))
     most = {name: int(each.get("max_tokens", 0)) for name, each in terms.items()}
     return {
         name: each
@@ -288,18 +286,13 @@ def stored_answers(connection: Connection, hashes: Sequence[str], max_tokens: in
 
 def failed_before(connection: Connection, hashes: Sequence[str]) -> set[str]:
     """Questions that got no answer from the model before."""
-    late: set[str] = set()
-    for here in one_of(questions.c.question, hashes):
-        query = select(questions.c.question).where(here, questions.c.state == FAILED)
-        late.update(connection.execute(query.distinct()).scalars())
-    return late
+    query = select(questions.c.question).where(questions.c.state == FAILED).distinct()
+    return {row.question for row in rows_with(connection, query, questions.c.question, hashes)}
 
 
 def unpriced(connection: Connection, model: str) -> tuple[float, float, float]:
     """Tokens of a model's questions that were asked without prices: in, out, and uncounted."""
-    query = select(series.c.id, series.c.definition).where(series.c.model == model)
-    rows = connection.execute(query).all()
-    terms = {row.id: definition_of(connection, row.definition, row.id).get("terms", {}) for row in rows}
+    terms = _terms(connection, series.c.model == model)
     free = [name for name, settings in terms.items() if not (settings.get("price_in") or settings.get("price_out"))]
     c, total = questions.c, [0.0, 0.0, 0.0]
     used = func.coalesce(c.tokens, c.tokens_most)
@@ -318,19 +311,25 @@ class Series(NamedTuple):
     definition: dict[str, Any]
 
 
+def _series(connection: Connection, *where: ColumnElement[bool]) -> list[Series]:
+    """The series that meet the conditions, by time."""
+    rows = connection.execute(select(series).where(*where).order_by(series.c.created, series.c.id)).all()
+    return [Series(row.id, row.created, definition_of(connection, row.definition, row.id)) for row in rows]
+
+
+def _terms(connection: Connection, where: ColumnElement[bool]) -> dict[str, dict[str, Any]]:
+    """The terms of the series that meet a condition; empty if a series has none."""
+    return {each.id: each.definition.get("terms", {}) for each in _series(connection, where)}
+
+
 def series_of(connection: Connection, assessor: str) -> list[Series]:
     """Every series of a model with a prompt, by time."""
-    query = select(series.c.id, series.c.created, series.c.definition).order_by(series.c.created, series.c.id)
-    rows = connection.execute(query).all()
-    every = [Series(row.id, row.created, definition_of(connection, row.definition, row.id)) for row in rows]
-    return [each for each in every if each.definition.get("assessor") == assessor]
+    return [each for each in _series(connection) if each.definition.get("assessor") == assessor]
 
 
 def rows_of(connection: Connection, column: str, values: Iterable[str], *where: ColumnElement[bool]) -> list[Row[Any]]:
     """The questions with one of these values in a column, in the order in which they were asked."""
-    rows: list[Row[Any]] = []
-    for here in one_of(questions.c[column], values):
-        rows += connection.execute(select(questions).where(here, *where))
+    rows = rows_with(connection, select(questions).where(*where), questions.c[column], values)
     return sorted(rows, key=lambda row: (row.asked, row.id))
 
 

@@ -104,12 +104,9 @@ class Prompt:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    lines = []
-    for line in text.split("\n"):
-        names = NAME.findall(line)
-        if not names or any(values.get(name, "") for name in names):
-            lines.append(NAME.sub(lambda match: values.get(match[1], ""), line))
-    return "\n".join(lines).strip()
+    lines = ((line, NAME.findall(line)) for line in text.split("\n"))
+    parts = [line for line, names in lines if not names or any(values.get(name) for name in names)]
+    return NAME.sub(lambda match: values.get(match[1], ""), "\n".join(parts)).strip()
 
 
 def bundled() -> list[str]:

@@ -386,10 +386,9 @@ def _all_returned(connection: Connection) -> dict[str, list[tuple[str, str, int]
 
 def _labels(connection: Connection) -> Counter[str]:
     """How many labels of each model are in the log."""
-    query = select(events.c.assessor, func.count().label("labels"))
     of_models = events.c.source == literal_column("'model'")  # as the index says it
-    query = query.where(of_models).group_by(events.c.assessor)
-    return Counter({row.assessor: row.labels for row in connection.execute(query)})
+    query = select(events.c.assessor, func.count()).where(of_models).group_by(events.c.assessor)
+    return Counter({row[0]: row[1] for row in connection.execute(query)})
 
 
 def _judges(rows: Sequence[ModelRun], labels: Counter[str]) -> list[ModelJudge]:
@@ -418,9 +417,7 @@ def model_failures(
     """Questions without a label, of a model (with or without its prompt) and for a reason, from an offset on."""
     runs = model_runs(log, model).rows
     blocks = [(run, why, size) for run in runs for why, size in run.counts.failures.items()]
-    reasons = Counter[str]()
-    for _, why, size in blocks:
-        reasons[why] += size
+    reasons = sum((Counter(run.counts.failures) for run in runs), Counter[str]())
     fitting = [block for block in blocks if reason in ("", block[1])]
     rows: list[ModelFailure] = []
     before, c = first, questions.c
