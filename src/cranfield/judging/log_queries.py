@@ -79,7 +79,7 @@ class Blame(Answer):
     topic: str
     document: str
     events: list[Event]
-    stand: set[str]
+    current: set[str]
     withdrawn: set[str]
 
     def content(self, how: Layout) -> Iterator[Part]:
@@ -91,7 +91,7 @@ class Blame(Answer):
         yield Table(head, [self._row(event, several, how) for event in self.events])
 
     def _row(self, event: Event, several: bool, how: Layout) -> list[str]:
-        stands = "yes" if event.id in self.stand else "withdrawn" if event.id in self.withdrawn else ""
+        stands = "yes" if event.id in self.current else "withdrawn" if event.id in self.withdrawn else ""
         grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
         when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
         where = event.origin.partition(" sha256:")[0] or event.round or event.source
@@ -101,17 +101,17 @@ class Blame(Answer):
     def plain(self, how: Layout) -> Any:
         rows = []
         for event in self.events:
-            current = {"stands": event.id in self.stand, "withdrawn": event.id in self.withdrawn}
-            rows.append({**event.row(), "kind": event.kind, **current})
+            state = {"stands": event.id in self.current, "withdrawn": event.id in self.withdrawn}
+            rows.append({**event.row(), "kind": event.kind, **state})
         return {"topic": self.topic, "document": self.document, "events": rows}
 
 
 def blame(log: Log, topic: str, document: str) -> Blame:
     """The history of a document."""
     entries = about(log, topic, document)
-    stand = {each.event.id for each in entries if each.stands}
+    current = {each.event.id for each in entries if each.stands}
     gone = {each.event.id for each in entries if each.withdrawn}
-    return Blame(topic, document, [each.event for each in entries], stand, gone)
+    return Blame(topic, document, [each.event for each in entries], current, gone)
 
 
 def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
@@ -138,7 +138,7 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
     finally:
         opened.close()
     if not len(decided):
-        raise DataError(f"{where}: no judgments: no label of a person stands")
+        raise DataError(f"{where}: no judgments: no current label of a person")
     answer = Qrels(decided.grades, where)
     answer.remarks = decided.notes()
     return answer

@@ -289,9 +289,9 @@ def thaw(log: Log, name: str) -> DecidedGrades:
         up_to = transaction.events(version.place)
         gold = gold_of(transaction, version.gold)
     how = check(version.settings, PolicySettings, f"{log.name}: settings of version {name!r}")
-    stand = current_events(up_to)
+    current = current_events(up_to)
     for policy in meanings(version.policy):
-        decided = decide(stand, policy, how, gold)
+        decided = decide(current, policy, how, gold)
         if hash_of(decided.grades) == version.hash:
             return decided
     frozen = f"frozen ({version.policy}, {version.created[:10]})"
