@@ -103,7 +103,7 @@ def _row(cells: list[str]) -> bytes:
     except UnicodeEncodeError:
         cell_with_bytes = next(cell for cell in cells if not cell.isascii() and re.search("[\ud800-\udfff]", cell))
         raise FormatError(
-            f"{cell_with_bytes!r} holds bytes that are no UTF-8, which no spreadsheet keeps; use jsonl"
+            f"{cell_with_bytes!r} holds bytes that are not UTF-8, which no spreadsheet keeps; use jsonl"
         ) from None
 
 
