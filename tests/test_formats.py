@@ -172,7 +172,7 @@ def test_the_strongest_evidence_wins():
 def test_a_tie_is_an_error_that_names_both_and_the_way_out():
     header = b"qid,docno,score,a\tqid\tdocno\tscore\n"
     for reading in (detect, read_run, read_qrels):
-        with pytest.raises(FormatError, match="may be csv or tsv, and nothing tells which; format=… says it"):
+        with pytest.raises(FormatError, match="may be csv or tsv, and nothing shows which; format=… names it"):
             reading(header)
     assert len(read_run(header, format="csv")) == 0
     mixed = b"7\t100\t1\n7\t101\t2\n1 a 1 d1 2.0\n1 a 1 d2 1\n1 a 1 d3 1\n"
