@@ -22,7 +22,7 @@ HEAD = """# Measures
 
 <!-- Written by docs/generate_measures.py; change the classes, then `make docs`. -->
 
-A measure is written as the field writes it: `nDCG@10`, `AP(rel=2)@100`, `RBP(p=0.8)`; `nDCG@1,5,10` is three. The names
+Measures have the usual names of the field: `nDCG@10`, `AP(rel=2)@100`, `RBP(p=0.8)`; `nDCG@1,5,10` is three. The names
 that trec_eval, ir_measures, ranx and gdeval give it are read as well (`ndcg_cut_10`, `map@100`,
 `nDCG(dcg='exp-log2')@10`), whatever the case of letters where only one measure can be meant. `cranfield measures NAME`
 shows the same as this page.
@@ -30,13 +30,14 @@ shows the same as this page.
 - `rel` is the lowest grade that counts as relevant; `--rel 2` (or `rel=2` in Python) sets it for all measures whose
   name does not.
 - `judged_only=True` goes with every measure: the list is scored without its unjudged documents (the condensed list).
-- Topics are averaged alike (macro). Ratios of counts can be pooled instead: `micro(SetP)` adds up what stands
-  above and below the line over all topics, and then divides; a topic's own value stays.
-- Grades are real numbers. What ties, missing topics and negative grades do is no part of a measure: see
+- Topics are averaged alike (macro). Ratios of counts can be pooled instead: `micro(SetP)` adds up the numerators and the
+  denominators over all topics, and then divides; a topic's own value does not change.
+- Grades are real numbers. The treatment of ties, missing topics and negative grades does not belong to a measure: see
   [conventions.md](conventions.md).
 - Each promise named below is tested on random runs: *ideal is best* (no ranking of the same documents scores higher
   than the one by grade), *normalised* (all relevant documents and no others, best first, score 1), *monotone* (moving
-  a better document up never lowers the score), *silence is 0* (a topic without an answer scores 0).
+  a better document up never lowers the score), *an empty list scores 0*.
+- `lecture 000` to `lecture 004` are lectures on information retrieval; tests compute the figures of their examples.
 
 """
 
@@ -71,7 +72,7 @@ def section(each: dict[str, Any], proofs: list[str]) -> str:
     parts.append(f"{promises(each['name'])} Reference: {each['reference']}.")
     parts.append(f"```python\n{each['example']}\n```")
     if proofs:
-        parts.append("\n".join(["Checked by:", "", *(f"- {proof}" for proof in proofs)]))
+        parts.append("\n".join(["Checked by these tests:", "", *(f"- {proof}" for proof in proofs)]))
     return "\n\n".join(parts)
 
 
@@ -90,7 +91,7 @@ def promises(name: str) -> str:
         "ideal is best": cls.ideal_is_best,
         "normalised": cls.normalised,
         "monotone": cls.monotone,
-        "silence is 0": cls.empty_is_zero,
+        "an empty list scores 0": cls.empty_is_zero,
     }
     held = ["lower is better"] * cls.lower_is_better + [claim for claim, holds in claims.items() if holds]
     text = f"From {ends[0]} to {ends[1]}" + (f"; {', '.join(held)}." if held else ".")
@@ -107,9 +108,29 @@ def oracles() -> dict[str, list[str]]:
             continue
         for name, test in vars(import_module(source.stem)).items():
             for measure in getattr(test, "proves", ()) if name.startswith("test_") else ():
-                sentence = name.removeprefix("test_").replace("_", " ")
+                sentence = in_words(name.removeprefix("test_").replace("_", " "))
                 found.setdefault(measure, []).append(f"{sentence} ([{source.name}](../tests/{source.name}))")
     return found
+
+
+NAMES = (  # of programs and people, as they are written
+    *(
+        (name.replace("_", " "), name)
+        for name in ("pytrec_eval", "trec_eval", "ir_measures", "cwl_eval", "sample_eval")
+    ),
+    *((f"{owner} s ", f"{owner}'s ") for owner in ("paper", "track")),
+    ("authors ", "authors' "),
+    ("papers formula", "paper's formula"),
+    ("scikit learn", "scikit-learn"),
+    ("cut off", "cut-off"),
+)
+
+
+def in_words(sentence: str) -> str:
+    """The name of a test as a sentence, with names of programs as they are written."""
+    for typed, written in NAMES:
+        sentence = sentence.replace(typed, written)
+    return sentence
 
 
 def write() -> None:

@@ -566,7 +566,7 @@ def test_what_an_evaluation_refuses_is_an_error_here(examine: Callable[..., Find
 
 def test_a_file_that_may_be_two_formats_is_of_no_known_kind(examine: Callable[..., Findings]) -> None:
     found = examine(b"qid,docno,score,a\tqid\tdocno\tscore\n")
-    assert "may be csv or tsv, and nothing tells which" in only(found, "unknown-kind").message
+    assert "may be csv or tsv, and nothing shows which" in only(found, "unknown-kind").message
 
 
 def test_what_is_no_text_is_checked_by_its_rows_only(examine: Callable[..., Findings], tmp_path: Path) -> None:

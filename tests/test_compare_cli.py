@@ -220,11 +220,11 @@ def test_a_table_without_topics_numbers_them(tmp_path):
         ("topic,a\n1,x\n", BadLineError, "scores.csv:2: expected a number or an empty cell, found 'x'"),
         ("topic,a\n1,0.5,0.6\n", BadLineError, "expected 2 columns as in the header, found 3"),
         ("topic,a\n1,inf\n", BadLineError, "expected a finite number"),
-        ("topic,a\n1,1\n1,2\n", BadLineError, "topic '1' stands twice"),
+        ("topic,a\n1,1\n1,2\n", BadLineError, "topic '1' occurs twice"),
         ("topic,a,a\n1,1,2\n", DataError, "found 'a' twice"),
         ("topic,a\n", DataError, "expected a header and one row per topic"),
         ("topic\n1\n2\n", DataError, "expected one column per run"),
-        ("run,topic,AP\nx,1,0.5\nx,1,0.5\n", BadLineError, "topic '1' of 'x' stands twice"),
+        ("run,topic,AP\nx,1,0.5\nx,1,0.5\n", BadLineError, "topic '1' of 'x' occurs twice"),
     ],
 )
 def test_a_table_that_cannot_be_read_says_where(tmp_path, text, error, problem):

@@ -92,7 +92,7 @@ def test_one_of_two_equal_documents_may_count(tmp_path: Path, keep: str, expecte
     run = tmp_path / "twice.run"
     run.write_text("q Q0 a 1 3 t\nq Q0 b 2 2 t\nq Q0 a 3 1 t\n")
     assert evaluate({"q": {"a": 1}}, run, "RR", duplicates=keep).mean() == expected
-    with pytest.raises(DuplicateError, match=r"twice\.run:3: document 'a' stands twice for topic 'q'"):
+    with pytest.raises(DuplicateError, match=r"twice\.run:3: document 'a' occurs twice for topic 'q'"):
         evaluate({"q": {"a": 1}}, run, "RR")
 
 
@@ -236,7 +236,7 @@ def test_presets_of_ndeval_on_the_web_track_against_recorded_output(shared: Path
 def test_a_rank_that_stands_twice_or_a_run_without_ranks_is_refused_by_scores_rank(tmp_path: Path) -> None:
     run = tmp_path / "a.run"
     run.write_text(RANKED.replace("c 2", "c 1"))
-    with pytest.raises(DataError, match=r"a\.run: rank 1 stands twice for topic '7'"):
+    with pytest.raises(DataError, match=r"a\.run: rank 1 occurs twice for topic '7'"):
         evaluate(b"7 1 a 1\n", run, "AP_IA", conventions="ndeval")
     with pytest.raises(DataError, match="goes by the rank column of a TREC file, and there is none"):
         evaluate({"7": {"a": 1}}, {"7": {"a": 1.0}}, "AP", scores="rank")

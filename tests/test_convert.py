@@ -108,7 +108,7 @@ def test_labels_that_mean_something_are_not_lost_in_silence(tmp_path):
     assert convert(tmp_path / "a.qrels", tmp_path / "b.jsonl").notes == []
     (tmp_path / "a.qrels").write_text("q 1 d 1\nq 2 d 0\n")
     with pytest.raises(
-        FormatError, match="document 'd' stands twice for topic 'q', which json cannot hold; use trec, csv or jsonl"
+        FormatError, match="document 'd' occurs twice for topic 'q', which json cannot hold; use trec, csv or jsonl"
     ):
         convert(tmp_path / "a.qrels", tmp_path / "b.json")
     convert(tmp_path / "a.qrels", tmp_path / "b.csv")
@@ -117,7 +117,7 @@ def test_labels_that_mean_something_are_not_lost_in_silence(tmp_path):
 
 def test_a_document_named_twice_in_a_run_is_not_lost_in_silence(tmp_path):
     (tmp_path / "a.run").write_text("q Q0 d 1 2 t\nq Q0 d 2 1 t\n")
-    with pytest.raises(FormatError, match="stands twice"):
+    with pytest.raises(FormatError, match="occurs twice"):
         convert(tmp_path / "a.run", tmp_path / "b.json")
     assert convert(tmp_path / "a.run", tmp_path / "b.csv").rows == 2
 
@@ -211,7 +211,7 @@ def test_public_subtopic_qrels_are_converted_without_loss(shared, tmp_path):
         ]
         assert before.label.tolist() == after.label.tolist()
         assert before.value.tolist() == after.value.tolist()
-    with pytest.raises(FormatError, match="stands twice"):
+    with pytest.raises(FormatError, match="occurs twice"):
         convert(source, tmp_path / "other", to_format="json")
 
 

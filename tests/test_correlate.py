@@ -187,7 +187,7 @@ def test_bad_runs_are_refused(tmp_path):
         correlate(ONE, {"z": {"a": 1.0}})
     twice = tmp_path / "twice.run"
     twice.write_text("# a comment\nq1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", encoding="utf-8")
-    with pytest.raises(DuplicateError, match=r"twice\.run:3: document 'a' stands twice for topic 'q1'"):
+    with pytest.raises(DuplicateError, match=r"twice\.run:3: document 'a' occurs twice for topic 'q1'"):
         correlate(str(twice), ONE)
 
 

@@ -58,7 +58,7 @@ def value(name: str, **conventions: Any) -> float:
 
 
 @proves("nDCG")
-def test_one_run_has_ten_ndcgs_against_the_catalogue() -> None:
+def test_ten_variants_of_ndcg_of_one_run_against_the_recorded_values_of_each_program() -> None:
     for topic in (None, "q"):
         views = explain_as(QRELS, RUN, "nDCG@10", topic)
         assert rounded(views.to_dict()) == NDCG
@@ -85,7 +85,7 @@ def test_one_run_has_ten_ndcgs_against_the_catalogue() -> None:
         ("RBP(p=0.8, gain=topic)", "document-descending", 0.249),
     ],
 )
-def test_other_measures_of_the_same_run_against_the_catalogue(name: str, ties: str, expected: float) -> None:
+def test_other_measures_of_the_same_run_against_each_program(name: str, ties: str, expected: float) -> None:
     digits = len(str(expected)) - 2
     assert round(value(name, ties=ties), max(digits, 3)) == expected
 
@@ -193,7 +193,7 @@ LABELLED = b"q 1 a 3\nq 2 a 1\nq 1 b 0\nq 2 c 1\nq 1 d 2\nq 1 e -1\nq 2 f 0\nq 1
 
 @proves("Bpref", "ERR", "infAP", "AP_IA")
 @pytest.mark.parametrize("name", [*SEVERAL.split(), "AP_IA", "AP_IA@3", "alpha_nDCG@3", "infAP(judged_only=True)"])
-def test_ties_averaged_is_the_mean_over_all_orders_against_brute_force(name: str) -> None:
+def test_ties_averaged_equals_the_mean_over_all_orders_against_brute_force(name: str) -> None:
     for tied, rest in (
         (["a", "b", "c", "u"], ["d", "f"]),
         (["f", "d", "e", "b"], ["u", "a"]),
@@ -269,7 +269,7 @@ def test_a_negative_grade_may_cost_something_worked_by_hand() -> None:
     "name",
     "nDCG@10 AP@10 P@10 RR@10 RR RBP(rel=1) Judged@10 Bpref infAP IPrec@0.1 Rprec SetP Success@5 R@10".split(),
 )
-def test_preset_ir_measures_follows_each_provider_against_ir_measures(name: str) -> None:
+def test_preset_ir_measures_agrees_with_each_provider_against_ir_measures(name: str) -> None:
     import ir_measures
 
     for run in (RUN["q"], {"d6": 9, "d1": 9, "d2": 9, "zz": 9, "a1": 9}):

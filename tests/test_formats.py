@@ -172,7 +172,7 @@ def test_the_strongest_evidence_wins():
 def test_a_tie_is_an_error_that_names_both_and_the_way_out():
     header = b"qid,docno,score,a\tqid\tdocno\tscore\n"
     for reading in (detect, read_run, read_qrels):
-        with pytest.raises(FormatError, match="may be csv or tsv, and nothing tells which; format=… says it"):
+        with pytest.raises(FormatError, match="may be csv or tsv, and nothing shows which; format=… names it"):
             reading(header)
     assert len(read_run(header, format="csv")) == 0
     mixed = b"7\t100\t1\n7\t101\t2\n1 a 1 d1 2.0\n1 a 1 d2 1\n1 a 1 d3 1\n"
@@ -414,7 +414,7 @@ def test_quoted_fields_hold_commas_quotes_and_line_ends():
         (b'{"qid": "q", "docno": 1.5, "score": 1}\n', 1, "expected an id"),
         (b'{"qid": "q", "docno": "d", "score": NaN}\n', 1, "expected a number as its score, found nan"),
         (b'{"qid": "q", "docno": "d", "score": 1}\nnot json\n', 2, "expected a JSON object"),
-        (b'{"qid": "q", "qid": "d", "score": 1}\n', 1, "field 'qid' stands twice"),
+        (b'{"qid": "q", "qid": "d", "score": 1}\n', 1, "field 'qid' occurs twice"),
         (b'{"q": {"d": 1},\n "r" {}}', 2, "expected JSON, found a mistake at column 6"),
         (b'[{"qid": "q", "docno": "d", "score": 1}, {"qid": null, "docno": "d", "score": 1}]', 2, "expected an id"),
     ],
@@ -453,12 +453,12 @@ def test_lenient_reading_passes_over_bad_rows_and_counts_them():
 
 def test_a_document_that_stands_twice_in_a_json_object_is_found_out():
     text = b'{"q": {"d": 1, "e": 2, "d": 3}}'
-    with pytest.raises(DuplicateError, match="document 'd' stands twice for topic 'q'"):
+    with pytest.raises(DuplicateError, match="document 'd' occurs twice for topic 'q'"):
         evaluate({"q": {"d": 1}}, read_run(text), "AP")
     assert evaluate({"q": {"d": 1}}, read_run(text), "RR", duplicates="last").mean("RR") == 1
     with pytest.raises(FormatError, match="document 'd' is judged twice for topic 'q'"):
         read_qrels(text)
-    with pytest.raises(FormatError, match="topic 'q' stands twice"):
+    with pytest.raises(FormatError, match="topic 'q' occurs twice"):
         read_qrels(b'{"q": {"d": 1}, "q": {"d": 3}}')
 
 
@@ -962,7 +962,7 @@ def test_any_bytes_are_read_or_refused_in_words(seed, cut, filling, kind, lenien
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b'[{"query_id": "1", "query_id": "2", "doc_id": "a", "score": 1}]', "field 'query_id' stands twice"),
+        (b'[{"query_id": "1", "query_id": "2", "doc_id": "a", "score": 1}]', "field 'query_id' occurs twice"),
         (b"17", "expected {topic: {document: number}} or a list of rows, found 17"),
         (b"[17]", "expected a row with named fields, found 17"),
     ],

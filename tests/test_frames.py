@@ -317,7 +317,7 @@ def test_columns_of_unequal_length_are_refused():
 
 def test_a_duplicate_row_is_found_out():
     frame = pl.DataFrame({"qid": ["q", "q", "q"], "docno": ["d", "e", "d"], "score": [1.0, 2.0, 3.0]})
-    with pytest.raises(DuplicateError, match="document 'd' stands twice for topic 'q'"):
+    with pytest.raises(DuplicateError, match="document 'd' occurs twice for topic 'q'"):
         evaluate({"q": {"d": 1}}, frame, "AP")
     with pytest.raises(DuplicateError, match="document 'd' is judged twice for topic 'q'"):
         read_qrels(frame.rename({"score": "label"}))

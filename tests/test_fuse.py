@@ -351,7 +351,7 @@ def test_training_topics_limit_what_is_learnt():
 
 def test_a_document_twice_in_a_topic_is_refused():
     twice = cranfield.read_run(b"1 Q0 a 1 2 x\n1 Q0 a 2 1 x\n")
-    with pytest.raises(DuplicateError, match="document 'a' stands twice for topic '1'"):
+    with pytest.raises(DuplicateError, match="document 'a' occurs twice for topic '1'"):
         fuse([twice, A], "RRF")
 
 

@@ -778,7 +778,7 @@ def test_the_answer_to_a_probe_is_kept_and_is_no_label(desk, chat):
 
 def test_model_labels_enter_qrels_only_by_a_policy_that_names_them(desk, chat):
     desk.ask()
-    with pytest.raises(DataError, match=r"no label of a person stands"):
+    with pytest.raises(DataError, match=r"no current label of a person"):
         qrels(desk.log)
     with pytest.raises(DataError, match=r"no current label counts"):
         aggregate(desk.log, "latest")
@@ -1147,7 +1147,7 @@ def test_a_model_that_never_gives_a_label_is_given_up(desk, chat):
     chat.usual = says("Let me think.")
     done = desk.ask(give_up=3, clients=1)
     assert done.sent == 3
-    assert "the first 3 answers are no labels, the last: unparsed" in done.stopped
+    assert "the first 3 answers are not valid labels, the last: unparsed" in done.stopped
     assert "another version" in done.stopped
     chat.usual = grade(1)
     assert desk.ask(give_up=3, clients=1).labelled == 5

@@ -228,7 +228,7 @@ def test_a_judge_that_drifted_while_it_labelled_is_said_to(tmp_path):
     opened.add([label(topic, f"d{i}", i % 2) for topic in ("q1", "q2") for i in range(6)])
     opened.close()
     findings = told(calibrate(log))
-    assert re.search(r"m/graded-1 drifted by \d{4}-\d\d-\d\d: 5 of 5 answers are not those of before", findings)
+    assert re.search(r"m/graded-1 drifted by \d{4}-\d\d-\d\d: 5 of 5 answers differ from the earlier ones", findings)
     assert "it was accepted, and labels from before and after it are mixed here" in findings
 
 
@@ -717,8 +717,8 @@ MODEL = ("gpt/graded-1", "model")
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        ([label("q", "d", 1, *MODEL)], "no label of a person stands; add some"),
-        ([label("q", "d", 1)], "no label of a model stands; ask one"),
+        ([label("q", "d", 1, *MODEL)], "no current label of a person; add some"),
+        ([label("q", "d", 1)], "no current label of a model; ask one"),
         (
             [label("q", "d", 1), label("q", "e", 1, *MODEL)],
             "no overlap: people labelled 1 documents, 'gpt/graded-1' 1 others",

@@ -413,7 +413,7 @@ def test_a_sample_that_is_not_wholly_labelled_is_refused(bench):
     folder, truth = bench
     begin_round(str(folder / "work.db"), name="r", pool=str(folder / "pool.jsonl"), sample=20)
     chances = list(chances_of(folder))
-    assert "no label of a person stands" in refusal(folder)
+    assert "no current label of a person" in refusal(folder)
     other = next((t, d) for t in truth for d in truth[t] if (t, d) not in chances)
     add(folder, [label(*other, 1)])
     assert "no label of a person on any of the 20 documents that were drawn" in refusal(folder)
@@ -432,7 +432,7 @@ def test_no_model_several_models_and_one_that_is_not_there_are_refused(bench):
     assert asked(folder, "P@5", model="gpt").model == "gpt"
     log = open_log(str(folder / "work.db"))
     log.add([Event(kind="withdrawal", refers=e.id) for e in log.events() if e.source == "model"])
-    assert "no label of a model stands" in refusal(folder)
+    assert "no current label of a model" in refusal(folder)
 
 
 def test_a_model_is_named_without_its_prompt_where_there_is_one(bench):
@@ -467,12 +467,12 @@ def test_one_grade_of_people_or_of_the_model_is_refused(bench):
 def test_measures_that_are_no_sum_or_no_mean_are_refused(bench):
     folder, truth = bench
     judged(folder, truth, sample=60)
-    said = "is no sum over documents, and documents were drawn; take one of "
+    said = "is not a sum over documents, and documents were drawn; take one of "
     for name in ("AP", "P(judged_only=true)@5", "RBP(gain=topic)"):
         assert f"{name} {said}" in refusal(folder, "-m", name, code=2)
     begin_round(str(folder / "work.db"), name="t", pool=str(folder / "pool.jsonl"), sample_topics=5)
     add(folder, [label(t, d, grade) for t in truth for d, grade in truth[t].items()])
-    assert "gmean(AP) is no mean over topics" in refusal(folder, "-m", "gmean(AP)", "--round", "t", code=2)
+    assert "gmean(AP) is not a mean over topics" in refusal(folder, "-m", "gmean(AP)", "--round", "t", code=2)
 
 
 def test_two_topics_are_too_few(bench):

@@ -15,7 +15,7 @@ from cranfield.base.errors import BadLineError, DataError, FormatError
 from cranfield.commands.judging import aggregate, begin_round, set_round
 from cranfield.formats.label_files import read_judgments
 from cranfield.judging import Event, current_events, open_log
-from cranfield.judging.aggregation import doubt_of
+from cranfield.judging.aggregation import uncertainty_of
 from cranfield.judging.comparisons import PairComparison, PreferencePair, answer_counts, preferences_in
 from cranfield.judging.event import KINDS, SOURCES
 from cranfield.judging.label_import import as_csv, read_events
@@ -146,7 +146,7 @@ def test_what_a_model_decided_in_an_old_log_does_not_stand(tmp_path: Path) -> No
 
 def test_nothing_is_sure_because_a_model_decided() -> None:
     said = current_events([label(who="ann", grade=0), label(who="bob", grade=2), decided_before(OLD[2])])
-    assert doubt_of(said, decide(said, "majority")).subjects == [("q", "d")]
+    assert uncertainty_of(said, decide(said, "majority")).subjects == [("q", "d")]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

@@ -444,7 +444,7 @@ def test_one_answer_of_five_that_changed_stops_the_run_before_any_label(tmp_path
     assert len(desk.events()) == before
     [changed] = done.drift.changed
     assert (changed.document, changed.before, changed.after, changed.grades_in_words) == ("d3", 3.0, 0.0, ("3", "0"))
-    assert "stopped: 1 of 5 answers are not those of before; 10 pairs were not asked" in str(done)
+    assert "stopped: 1 of 5 answers differ from the earlier ones; 10 pairs were not asked" in str(done)
     assert re.search(r"q1 +d3 +3 +0", str(done))
     assert "give the model another name (--model" in str(done)
     [check] = desk.checks()

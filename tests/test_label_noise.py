@@ -13,7 +13,7 @@ from cranfield import compare, evaluate
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.comparison.label_noise import LabelUncertainty
 from cranfield.judging import Event, current_events, open_log
-from cranfield.judging.aggregation import doubt_of
+from cranfield.judging.aggregation import uncertainty_of
 from cranfield.judging.policies import PolicySettings, decide
 from cranfield.stats.bootstrap import redrawn_mean
 from shell import cranfield
@@ -175,7 +175,7 @@ def test_runs_that_came_in_a_stream_and_scores_of_a_table_cannot_be_scored_again
 def test_only_documents_of_several_people_are_in_doubt_and_none_that_was_adjudicated():
     said = [*events(), Event(kind="adjudication", topic="q0", document="d1", grade=2.0, assessor="dan")]
     stand = current_events(said)
-    doubt = doubt_of(stand, decide(stand, "majority"))
+    doubt = uncertainty_of(stand, decide(stand, "majority"))
     assert len(doubt.subjects) == TOPICS * 8 - 1
     assert not {("q0", "d1"), ("q0", "d0")} & set(doubt.subjects)
     assert doubt.chance.sum(axis=1) == pytest.approx(1)
@@ -186,7 +186,7 @@ def test_only_documents_of_several_people_are_in_doubt_and_none_that_was_adjudic
 @pytest.mark.parametrize("policy", ["latest", "majority", "mean", "max", "dawid-skene", "mace"])
 def test_every_policy_says_where_its_chances_come_from(policy):
     stand = current_events(events())
-    doubt = doubt_of(stand, decide(stand, policy))
+    doubt = uncertainty_of(stand, decide(stand, policy))
     modelled = policy in ("dawid-skene", "mace")
     assert doubt.chances.startswith("the posterior of" if modelled else "the shares of votes")
 
@@ -194,10 +194,10 @@ def test_every_policy_says_where_its_chances_come_from(policy):
 def test_preferences_and_single_labels_have_no_doubt_to_redraw():
     stand = current_events([event for event in events() if event.assessor == "ann"])
     with pytest.raises(DataError, match="no document has labels of several people"):
-        doubt_of(stand, decide(stand, "majority"))
+        uncertainty_of(stand, decide(stand, "majority"))
     prefer = current_events([Event(kind="preference", topic="q", document="a", other="b", grade=1.0, assessor="ann")])
     with pytest.raises(ConventionError, match="gives strengths, not grades"):
-        doubt_of(prefer, decide(prefer, "bradley-terry", PolicySettings()))
+        uncertainty_of(prefer, decide(prefer, "bradley-terry", PolicySettings()))
 
 
 # the command line

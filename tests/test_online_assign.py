@@ -353,7 +353,10 @@ BAD = {  # what is wrong, the line, what is said
         7,
         "no parameter 'margn'; it has k; did you mean 'margin'?",
     ),
-    LEAST + '[[guardrail]]\nmetric = "clicks"\nmargin = 1\n': (5, "expected a [[primary]] metric beside guardrails"),
+    LEAST + '[[guardrail]]\nmetric = "clicks"\nmargin = 1\n': (
+        5,
+        "expected a [[primary]] metric, which decides, in addition to guardrails",
+    ),
     LEAST + '[[primary]]\nmetric = "clicks"\n': (None, "expected a [horizon] of days or units"),
     LEAST + '[horizon]\n[[primary]]\nmetric = "clicks"\n': (5, "expected a [horizon] of days or units"),
     'method = "sequence"\n' + LEAST + "[horizon]\ndays = 3\n": (

@@ -124,7 +124,7 @@ BAD = {
     'kind = "mean"': "expected event as text, found none",
     'event = "click"\nfield = "colour"': "expected a field of event_id, time",
     'event = "click"\nsql = "drop table"': "found 'sql'",
-    'event = "click"\neach = "max"': "each only beside field",
+    'event = "click"\neach = "max"': "each only together with field",
     'event = "click"\nkind = "ratio"': "expected `over` with kind = 'ratio'",
     'event = "click"\nover = {event = "dwell"}': "expected `over` with kind = 'ratio'",
     'event = "click"\nkind = "ratio"\nover = 3': "expected over as a table",
@@ -157,7 +157,7 @@ def test_names_that_do_not_exist_and_parameters_that_do_not_fit_are_problems():
     assert "no parameter 'k'" in str(metric_problem(MetricChoice("revenue", parameters={"k": 3}), ()))
     assert "k must be a whole number" in str(metric_problem(MetricChoice("clicks", parameters={"k": 0}), ()))
     own = [{"name": "mine", "event": "click"}]
-    assert "no parameters beside a metric of the plan" in str(
+    assert "no parameters for a metric of the plan" in str(
         metric_problem(MetricChoice("mine", parameters={"k": 0}), own)
     )
     with pytest.raises(ConventionError, match="no metric"):

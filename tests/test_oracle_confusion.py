@@ -131,7 +131,7 @@ def test_the_area_under_the_roc_curve_against_exact_enumeration_of_all_pairs() -
 
 
 @proves("FallOut")
-def test_fall_out_at_k_is_that_of_the_list_cut_there_by_hand() -> None:
+def test_fall_out_at_k_equals_fall_out_of_the_list_cut_by_hand() -> None:
     grades = {"d00": 1.0, "d01": 0.0, "d02": 1.0}
     found = [scores_of([(grades, ["d00", "d01", "d03"])], f"FallOut@{k}").mean() for k in (1, 2, 3)]
     assert found == pytest.approx([0, 1 / 10, 2 / 10])
@@ -174,7 +174,7 @@ def test_micro_averages_against_scikit_learn_on_the_pooled_documents(given_: lis
 
 
 @proves("SetP", "SetR", "R")
-def test_micro_and_macro_averages_against_the_lecture_004() -> None:
+def test_micro_and_macro_averages_against_lecture_004() -> None:
     qrels = {"A": {"a": 1, "b": 1, "c": 1, "e": 1}, "B": {"x": 1}}
     run = {"A": {"a": 2, "z": 1}, "B": {"x": 9, "y": 8, "w": 7, "v": 6}}
     names = "SetP SetP(average=micro) SetR SetR(average=micro) R@1 R(average=micro)@1"
@@ -202,7 +202,7 @@ def test_micro_and_macro_averages_against_the_lecture_004() -> None:
 
 
 @proves("RelativeP")
-def test_capped_recall_goes_by_the_name_and_the_formula_of_beir() -> None:
+def test_capped_recall_has_the_name_and_the_formula_of_beir() -> None:
     qrels = {"q": {f"r{i}": 1 for i in range(30)}, "s": {"x": 1, "y": 1}}
     run = {"q": {f"r{i}": -i for i in range(8)}, "s": {"a": 3, "x": 2, "b": 1}}
     scores = evaluate(qrels, run, "R_cap@10")

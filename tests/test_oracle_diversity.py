@@ -214,7 +214,7 @@ TRAP_QRELS: Judged = [("q", s, document, 1) for document, subtopics in TRAP.item
 
 
 @proves("alpha_nDCG", "nERR_IA")
-def test_a_list_can_pass_the_greedy_ideal_but_no_further_than_proved_against_enumeration() -> None:
+def test_a_list_can_exceed_the_greedy_ideal_within_the_proved_bound_against_enumeration() -> None:
     value = evaluate(as_bytes(TRAP_QRELS), {"q": {"b": 2.0, "c": 1.0}}, "alpha_nDCG(alpha=1)@2").mean()
     best = max(discounted(list(order[:2]), 1, log2) for order in permutations(TRAP.values()))
     assert best == pytest.approx(3 + 3 / math.log2(3))

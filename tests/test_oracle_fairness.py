@@ -117,7 +117,7 @@ def test_the_deserved_exposure_is_the_mean_over_all_ideal_orders_against_enumera
 
 
 @proves("EE_L")
-def test_a_ranking_without_equal_grades_has_no_loss_in_ideal_order_and_equal_grades_always_cost() -> None:
+def test_the_ideal_order_has_no_loss_unless_two_documents_share_a_grade() -> None:
     assert score("EE_L", {"a": 3, "b": 2, "c": 1}, {"a": 3.0, "b": 2.0, "c": 1.0}) == pytest.approx(0, abs=1e-15)
     assert score("EE_L", {"a": 3, "b": 2, "c": 1}, {"b": 3.0, "a": 2.0, "c": 1.0}) == pytest.approx(2 * 0.5**2)
     assert score("EE_L", {"a": 1, "b": 1}, {"a": 2.0, "b": 1.0}) == pytest.approx(2 * 0.25**2)
@@ -125,7 +125,7 @@ def test_a_ranking_without_equal_grades_has_no_loss_in_ideal_order_and_equal_gra
 
 
 @proves("GroupEE_L")
-def test_a_group_does_not_care_who_of_it_is_seen() -> None:
+def test_swapping_two_documents_of_a_group_does_not_change_group_exposure() -> None:
     grades, groups = {"a": 1.0, "b": 1.0}, {"a": {"x": 1.0}, "b": {"x": 1.0}}
     for run in ({"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 2.0}):
         assert score("GroupEE_L", grades, run, groups=groups) == pytest.approx(0, abs=1e-15)
@@ -133,7 +133,7 @@ def test_a_group_does_not_care_who_of_it_is_seen() -> None:
 
 @proves("EE_L")
 @pytest.mark.parametrize("seed", range(5))
-def test_loss_is_disparity_less_twice_relevance_and_what_is_deserved(seed: int) -> None:
+def test_loss_is_disparity_minus_twice_relevance_plus_a_constant(seed: int) -> None:
     grades, run, _ = topic(seed)
     empty = evaluate({"q": grades, "r": {"d": 1}}, {"r": {"d": 1.0}}, "EE_L")["q"]
     parts = score("EE_D", grades, run) - 2 * score("EE_R", grades, run) + empty
@@ -190,7 +190,7 @@ FAIR = {"a": {"x": 1.0}, "b": {"y": 1.0}, "c": {"x": 1.0}}
 
 
 @proves("AWRF")
-def test_a_perfectly_fair_ranking_scores_1_and_the_opposite_the_least() -> None:
+def test_a_perfectly_fair_ranking_scores_1_and_the_most_unfair_scores_the_minimum() -> None:
     for distance, least in {"js": 1 - math.log(2), "js2": 0.0, "absolute": 0.0}.items():
         typed = f"AWRF(distance={distance})"
         assert score(typed, {"a": 1, "b": 1}, {"a": 2.0, "b": 1.0}, groups=FAIR) == pytest.approx(1)  # both weigh 1
@@ -248,7 +248,7 @@ def test_second_aspects_against_a_loop_over_the_formulas(seed: int, worth: str) 
 
 @proves("uRBP", "uBpref")
 @pytest.mark.parametrize("seed", range(4))
-def test_if_all_is_understood_they_are_the_plain_measures(seed: int) -> None:
+def test_if_every_document_is_understandable_they_equal_the_plain_measures(seed: int) -> None:
     grades, run, _ = topic(seed)
     known = {"aspect": {"q": dict.fromkeys(grades, 1.0)}}
     assert score("uRBP(p=0.6)", grades, run, **known) == score("RBP(p=0.6)", grades, run)

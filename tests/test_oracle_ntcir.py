@@ -138,7 +138,7 @@ def test_random_lists_against_a_loop_over_ranks(beta: float, gamma: float, k: in
 
 
 @proves("Q", "NCU")
-def test_q_measure_and_ncu_of_precision_and_all_who_stop_alike_are_average_precision() -> None:
+def test_q_measure_with_beta_0_and_ncu_with_uniform_stopping_equal_average_precision() -> None:
     rng = np.random.default_rng(4)
     topics = {f"t{i}": random_topic(rng) for i in range(30)}
     qrels = {t: grades for t, (grades, _) in topics.items()}
@@ -184,7 +184,7 @@ def test_pfound_of_random_lists_against_a_user_simulated_by_enumeration(stop: fl
 
 
 @proves("pFound")
-def test_a_grade_between_0_and_1_satisfies_in_proportion_and_a_negative_one_nobody() -> None:
+def test_grades_between_0_and_1_satisfy_in_proportion_and_negative_grades_satisfy_nobody() -> None:
     run = {"t": {"a": 3.0, "b": 2.0, "c": 1.0}}
     grades = {"a": 0.5, "b": -1, "c": 2}  # 0.035 of the users stop at a, none at b, 0.14 of those who come to c
     assert evaluate({"t": grades}, run, "pFound").mean() == pytest.approx(0.035 + 0.965 * 0.85**2 * 0.14)

@@ -84,7 +84,7 @@ SAME = (
 
 @proves(*SAME)
 @pytest.mark.parametrize("case", cases(*SAME))
-def test_recorded_cases_under_the_same_name_against_ir_measures(case: dict[str, Any]) -> None:
+def test_recorded_cases_of_measures_with_the_same_name_against_ir_measures(case: dict[str, Any]) -> None:
     compare(case, case["measure"])
 
 
@@ -241,14 +241,14 @@ def assert_same(ours: Scores, means: dict[str, float], topics: dict[str, dict[st
 
 @proves(*sorted({type(measure(name)).name for name in IR_MEASURES}))
 @pytest.mark.parametrize("ties", [False, True])
-def test_random_runs_under_the_preset_of_that_name_against_ir_measures(ties: bool) -> None:
+def test_random_runs_with_the_preset_ir_measures_against_ir_measures(ties: bool) -> None:
     qrels, run = random_data(seed=7, ties=ties)
     means, topics = their_values(IR_MEASURES, qrels, run)
     assert_same(evaluate(qrels, run, IR_MEASURES, conventions="ir_measures"), means, topics)
 
 
 @proves("NumQ", "NumRel")
-def test_topics_and_relevant_documents_count_where_the_run_is_silent_but_not_under_the_preset_of_ir_measures() -> None:
+def test_topics_that_a_run_lacks_count_except_with_the_preset_ir_measures() -> None:
     """trec_eval -c counts them; ir_measures fills in 0, as if nothing had been asked."""
     qrels, run = random_data(seed=7, ties=False)
     means, topics = their_values(["NumQ", "NumRel"], qrels, run)
@@ -313,7 +313,7 @@ TEN = {
 
 @proves("nDCG", "AP", "P", "ERR", "RBP")
 @pytest.mark.parametrize("case", TEN)
-def test_one_run_has_many_values_against_the_table_of_what_programs_answer(case: str) -> None:
+def test_one_run_under_every_preset_against_the_recorded_values_of_each_program(case: str) -> None:
     name, changes, expected = TEN[case]
     value = evaluate({"t": GRADES}, {"t": RETURNED}, [name], **changes).mean()
     assert f"{value:.{len(expected) - 1}f}".removeprefix("0") == expected

@@ -196,7 +196,9 @@ def test_as_many_nonrelevant_as_relevant_documents_against_counting_pair_by_pair
 
 
 @proves("PrefBalanced")
-def test_as_many_nonrelevant_as_relevant_documents_against_trec_eval_where_it_keeps_its_word(shared: Path) -> None:
+def test_as_many_nonrelevant_as_relevant_documents_against_trec_eval_where_it_follows_its_description(
+    shared: Path,
+) -> None:
     """All topics of its own test; none has a group of one subgroup with more nonrelevant than relevant documents."""
     folder = shared / "trec_eval-test"
     extras = Extras(preferences=as_preferences(folder / "prefs.test"))
@@ -306,7 +308,7 @@ def rbo_by_hand(one: list[str], other: list[str], p: float, depth: int) -> float
 @proves("Compat")
 @examples(30)
 @given(grades, rankings, st.sampled_from([1, 2, 5, 12, 40, 1000]), st.sampled_from([0.7, 0.95]))
-def test_compatibility_at_k_against_a_loop_over_k_ranks_as_the_authors_program_has_it(
+def test_compatibility_at_k_against_a_loop_over_k_ranks_as_in_the_authors_program(
     qrels: dict[str, int], ranking: list[str], k: int, p: float
 ) -> None:
     place = {document: i for i, document in enumerate(ranking)}
@@ -320,7 +322,7 @@ def test_compatibility_at_k_against_a_loop_over_k_ranks_as_the_authors_program_h
 
 
 @proves("Compat")
-def test_compatibility_at_1000_goes_on_past_the_end_of_both_lists_and_without_a_depth_it_does_not() -> None:
+def test_compatibility_at_1000_counts_ranks_below_the_end_of_both_lists_and_without_a_depth_it_does_not() -> None:
     run = {"q": {"x": 3.0, "y": 2.0, "a": 1.0}}
     means = evaluate(b"q 0 a 1\n", run, "Compat@1000 Compat Compat@3 Compat@2").means()
     assert {name: round(value, 6) for name, value in means.items()} == {

@@ -93,7 +93,7 @@ def geo_risk(table: list[list[float]], alpha: float) -> list[float]:
 
 
 @proves("GeoRisk")
-def test_a_run_alone_is_as_risky_as_expected_so_that_half_of_its_mean_counts() -> None:
+def test_georisk_of_a_single_run_is_the_root_of_half_its_mean() -> None:
     geo = measure("GeoRisk(of=RR)")
     assert geo.summarise(np.array([0.25, 0.75])) == pytest.approx(math.sqrt(0.5 / 2))
     assert geo.summarise(np.array([-0.5])) == 0

@@ -89,7 +89,7 @@ def some_rows() -> st.SearchStrategy[list[Row]]:
 @proves("statAP")
 @examples(40)
 @given(rows=some_rows())
-def test_stat_ap_against_the_definition_the_long_way(rows: list[Row]) -> None:
+def test_stat_ap_against_a_loop_over_its_definition(rows: list[Row]) -> None:
     total, relevant = stat_ap(rows)
     assert estimate("statAP", rows) == pytest.approx(total / relevant if relevant else 0)
 
@@ -97,7 +97,7 @@ def test_stat_ap_against_the_definition_the_long_way(rows: list[Row]) -> None:
 @proves("xinfAP")
 @examples(40)
 @given(rows=some_rows())
-def test_xinf_ap_against_the_definition_the_long_way(rows: list[Row]) -> None:
+def test_xinf_ap_against_a_loop_over_its_definition(rows: list[Row]) -> None:
     assert estimate("xinfAP", rows) == pytest.approx(xinf_ap(rows))
 
 
@@ -175,7 +175,7 @@ def test_the_probabilities_of_a_track_s_prels_are_read(shared: Any) -> None:
 
 
 @proves("statAP")
-def test_stat_ap_on_a_track_s_prels_against_the_definition_the_long_way(shared: Any) -> None:
+def test_stat_ap_on_a_track_s_prels_against_a_loop_over_its_definition(shared: Any) -> None:
     qrels = read_qrels(shared / "anserini-qrels" / "prels.web.1-50.txt")
     known = qrels.extras.probabilities or {}
     run = {t: {d: -float(i) for i, d in enumerate(sorted(qrels[t])[:200])} for t in qrels.topics}

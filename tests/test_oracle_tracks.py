@@ -57,7 +57,7 @@ def covid(run: str, scores: str = "single") -> Scores:
 
 @proves("NumQ", "NumRet", "NumRel", "NumRelRet", "AP", "Bpref", "nDCG", "P", "Rprec")
 @pytest.mark.parametrize("run", COVID_RUNS)
-def test_thirteen_values_a_run_against_nist_reports_of_trec_covid(shared: Path, run: str) -> None:
+def test_thirteen_values_per_run_against_nist_reports_of_trec_covid(shared: Path, run: str) -> None:
     means = covid(run).means()
     rows = [row for row in table(shared / "trec-covid-r3" / "nist_reports.tsv") if row["run"] == run]
     assert len(rows) == 13
@@ -88,7 +88,7 @@ def test_judged_at_k_breaks_ties_by_ascending_id_against_the_trec_covid_leaderbo
 
 
 @proves("RBP")
-def test_the_official_rbp_of_one_run_needs_32_bit_scores_against_the_trec_covid_leaderboard(shared: Path) -> None:
+def test_official_rbp_of_one_run_with_32_bit_scores_against_the_trec_covid_leaderboard(shared: Path) -> None:
     assert round(covid("UIowaS_Rd3MLReRank", "single").mean(RBP5), 4) == 0.7405
     assert round(covid("UIowaS_Rd3MLReRank", "double").mean(RBP5), 4) == 0.7374
 
@@ -109,7 +109,9 @@ CODEC_TWICE = ["bm25+rm3-tuned", "entity-feedback-tuned_42"]
 
 @proves("AP", "R", "nDCG")
 @pytest.mark.parametrize("run", CODEC_RUNS)
-def test_published_values_keep_the_last_of_two_equal_documents_against_the_codec_table(shared: Path, run: str) -> None:
+def test_published_values_count_the_last_of_two_repeated_documents_against_the_codec_table(
+    shared: Path, run: str
+) -> None:
     folder = shared / "codec-document"
     name = f"document_{run}.run"
     rows = [row for row in table(folder / "published.tsv") if row["run"] == name]
@@ -125,7 +127,7 @@ def test_a_codec_run_that_names_a_document_twice_is_refused_unless_one_says_whic
     shared: Path, run: str
 ) -> None:
     folder = shared / "codec-document"
-    with pytest.raises(DuplicateError, match="stands twice for topic"):
+    with pytest.raises(DuplicateError, match="occurs twice for topic"):
         evaluate(folder / "document_ndcg.qrels", folder / f"document_{run}.run", "AP")
 
 
@@ -175,7 +177,7 @@ RERANKED = [(boost, top) for boost in ("0.5", "1.0", "2.0") for top in (50, 100)
 
 @proves("AP", "P", "R")
 @pytest.mark.parametrize(("boost", "top"), RERANKED)
-def test_reranked_cranfield_with_a_seventh_column_ignored_against_trec_eval_logs(
+def test_reranked_cranfield_runs_with_a_seventh_column_against_trec_eval_logs(
     shared: Path, boost: str, top: int
 ) -> None:
     """An id of the runs holds a blank (`.I 1`), so that trec_eval took the rank for the score; so must we here."""

@@ -298,7 +298,7 @@ def test_information_foraging_against_the_authors_formulas_in_a_loop() -> None:
 @pytest.mark.parametrize(
     ("model", "plain"), [("BPM(T=99)@10", "P@10"), ("BPM@10", "RR@10"), ("BPM@1000", "RR"), ("SDCG@10", "DCG@10")]
 )
-def test_models_with_an_end_of_their_own_are_the_measures_they_imitate(model: str, plain: str) -> None:
+def test_user_models_with_a_cut_off_equal_the_measures_they_imitate(model: str, plain: str) -> None:
     qrels, run = random_data(12, ties=False)
     binary = {topic: {d: int(g >= 1) for d, g in grades.items()} for topic, grades in qrels.items()}
     one, other = evaluate(binary, run, [model, plain]).values[0]

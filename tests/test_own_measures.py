@@ -131,7 +131,7 @@ def own() -> Iterator[Make]:
             "formula": "x",
             "reference": "us",
             "rel": Real(1, "the lowest relevant grade"),
-            "k": Whole(..., "how many ranks are looked at"),
+            "k": Whole(..., "the number of ranks that count (cut-off)"),
             "score": score,
         }
         return type("Mine", (Measure,), {**body, **claims})

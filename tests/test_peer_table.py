@@ -172,7 +172,7 @@ def ir_measures_mean(name: str, qrels: Qrels, run: Answers) -> float:
 
 @proves("Accuracy", "BPM", "INSQ", "INST", "NERR10", "NERR11", "NERR8", "NERR9", "NumQ", "NumRel", "SDCG", "SetF")
 @pytest.mark.parametrize("where", WORLDS)
-def test_every_measure_of_ir_measures_has_its_number_under_its_preset_against_ir_measures(where: str) -> None:
+def test_every_measure_with_the_preset_ir_measures_against_ir_measures(where: str) -> None:
     qrels, run = WORLDS[where]
     for name in [*IR_MEASURES, *NO_PROVIDER]:
         check("ir_measures", name, where, lambda name=name: ir_measures_mean(name, qrels, run), 1e-12)  # type: ignore[misc]
@@ -228,7 +228,7 @@ SUMMARIES = {"gm_map", "gm_bpref"}  # a topic's value is its logarithm there
 
 @proves("G", "Rndcg", "RelativeP", "RprecMult", "binG", "nDCGrel")
 @pytest.mark.parametrize("where", WORLDS)
-def test_every_measure_of_pytrec_eval_has_its_numbers_under_trec_eval_9(where: str) -> None:
+def test_every_measure_of_pytrec_eval_with_the_preset_trec_eval_9(where: str) -> None:
     import pytrec_eval
 
     qrels, run = WORLDS[where]

@@ -137,7 +137,7 @@ def test_a_bad_line_of_a_pool_is_named(line: str, tmp_path: Path) -> None:
 
 def test_a_document_that_stands_twice_is_refused_unless_the_conventions_say_which_counts() -> None:
     twice = b"q Q0 d 1 2.0 t\nq Q0 d 2 1.0 t\n"
-    with pytest.raises(DataError, match="'d' stands twice for topic 'q'"):
+    with pytest.raises(DataError, match="'d' occurs twice for topic 'q'"):
         rankings(as_runs(twice), 10)
     assert rankings(as_runs(twice), 10, order=Order(duplicates="first"))["q"].documents == ["d"]
 

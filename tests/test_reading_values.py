@@ -69,7 +69,7 @@ def test_compare_takes_lists():
 
 def test_a_document_that_stands_twice_is_refused_by_topic_and_name():
     for run in ({"q1": ["a", "b", "a"], "q2": []}, {"q1": [("a", 1), ("a", 2)]}):
-        with pytest.raises(DuplicateError, match="document 'a' stands twice for topic 'q1'"):
+        with pytest.raises(DuplicateError, match="document 'a' occurs twice for topic 'q1'"):
             rr(run)
     assert rr({"q1": ["b", "a", "b"]}, duplicates="first") == [0.5, 0.0]
 
@@ -213,7 +213,7 @@ def test_tensors_are_read_as_arrays(tensor):
         ((["q1"], [[1.0, 2.0]], [[1, 2]]), r"ids\[0, 0\]: expected an id that is text or a whole number, found 1.0"),
         ((["q1"], [[True]], [[1]]), r"ids\[0, 0\]: expected an id"),
         ((["q1"], [[b"a"]], [[1]]), r"ids\[0, 0\]: expected an id"),
-        ((["q1", "q1"], [[1], [2]], [[1], [2]]), r"topics\[1\]: topic 'q1' stands twice, first at 0"),
+        ((["q1", "q1"], [[1], [2]], [[1], [2]]), r"topics\[1\]: topic 'q1' occurs twice, first at 0"),
         ((["q1", None], [[1], [2]], [[1], [2]]), r"topics\[1\]: expected an id"),
         (("q1", [[1]], [[1]]), "topics: expected a list of ids, found 'q1'"),
         ((["q1"], Elsewhere(), [[1]]), r"ids: expected an array that NumPy can read: can't convert a cuda tensor"),
@@ -226,7 +226,7 @@ def test_arrays_that_are_no_run_are_refused(given, says):
 
 
 def test_a_document_twice_in_a_row_of_an_array_is_refused():
-    with pytest.raises(DuplicateError, match="document '7' stands twice for topic 'q1'"):
+    with pytest.raises(DuplicateError, match="document '7' occurs twice for topic 'q1'"):
         cranfield.evaluate(QRELS, Run.from_arrays(["q1"], [[7, 7]]), "RR")
 
 

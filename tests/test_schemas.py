@@ -205,7 +205,7 @@ def test_no_change_of_a_pool_ends_in_a_traceback(tmp_path):
         ('{"topic": "q", "document": null}', "expected document as text, found null"),
         ('{"topic": "q", "document": "d", "probability": 0}', r"expected probability as a probability in \(0, 1\]"),
         ('{"topic": "q", "document": "d", "rnak": 3}', "did you mean 'rank'"),
-        ('{"topic": "q", "document": "d", "topic": "p"}', "the key 'topic' stands twice"),
+        ('{"topic": "q", "document": "d", "topic": "p"}', "the key 'topic' occurs twice"),
     ],
 )
 def test_a_pool_never_reads_null_as_an_id(line, says, tmp_path):

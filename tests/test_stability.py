@@ -193,7 +193,7 @@ def test_topics_without_a_value_are_left_out_and_measures_that_are_no_mean_too()
     scores = library.evaluate(QRELS, [BM25, DENSE], "gmean(AP) RR")
     found = stability(scores, parts="discrimination", test="t", trials=20)
     assert [row.measure for row in found.discrimination] == ["RR"]
-    assert any("gmean(AP) is no mean over topics" in note for note in found.notes())
+    assert any("gmean(AP) is not a mean over topics" in note for note in found.notes())
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_rankings_come_from_scores_too():
     [
         ((["a"], ["b"], 1.0), "p must be between 0 and 1, ends excluded, got 1.0"),
         ((["a"], ["b"], 0.5, "c"), "ties must be a, b or w"),
-        ((["a", "a"], ["b"]), "item 'a' stands twice"),
+        ((["a", "a"], ["b"]), "item 'a' occurs twice"),
         (([], ["b"]), "expected at least one item"),
         (("abc", ["b"]), "expected a ranking as a list"),
         (([[["a"]]], ["b"]), "must be hashable"),

@@ -65,7 +65,7 @@ def test_a_run_may_have_a_depth_of_its_own() -> None:
 
 
 def test_a_document_that_stands_twice_is_named_with_its_line() -> None:
-    with pytest.raises(DuplicateError, match=r":3: document 'd' stands twice for topic 'q'"):
+    with pytest.raises(DuplicateError, match=r":3: document 'd' occurs twice for topic 'q'"):
         tops(as_runs(b"q Q0 d 1 3 t\nq Q0 e 2 2 t\nq Q0 d 3 1 t\n"))
     assert (
         len(tops(as_runs(b"q Q0 d 1 3 t\nq Q0 e 2 2 t\nq Q0 d 3 1 t\n"), 2).rank) == 2
@@ -81,7 +81,7 @@ def test_of_duplicates_the_one_stays_that_the_order_says_against_single_runs(twi
 
 def test_leaving_out_a_topic_s_own_document_lets_no_other_stand_twice() -> None:
     run = b"q Q0 q 1 3 t\nq Q0 d 2 2 t\nq Q0 d 3 1 t\n"
-    with pytest.raises(DuplicateError, match=r":3: document 'd' stands twice for topic 'q'"):
+    with pytest.raises(DuplicateError, match=r":3: document 'd' occurs twice for topic 'q'"):
         tops(as_runs(run), order=Order(drop_self=True))
 
 

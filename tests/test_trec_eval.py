@@ -576,7 +576,7 @@ def test_a_repeated_document_exits_4_when_its_topic_is_reached(files):
     Path("run").write_text("q2 Q0 d 1 2 t\nq2 Q0 d 2 1 t\nq1 Q0 a 1 1 t\n")
     code, text, err = trec_eval("-q", "-m", "num_ret", "qrels", "run")
     assert (code, text) == (4, "num_ret               \tq1\t1\n")
-    assert "'d' stands twice for topic 'q2'" in err
+    assert "'d' occurs twice for topic 'q2'" in err
     assert ask("-m", "runid", "-m", "num_q", "qrels", "run") == {"runid": "t", "num_q": "2"}
 
 

@@ -39,7 +39,7 @@ SYSTEM_B = ranked("1 1 1 0 0", missed="1 " * 7)
 
 
 @proves("SetP", "SetR", "SetF")
-def test_sets_system_a_against_lecture_000() -> None:
+def test_set_measures_of_system_a_against_lecture_000() -> None:
     assert value(SYSTEM_A, "SetP") == pytest.approx(2 / 3)
     assert value(SYSTEM_A, "SetR") == pytest.approx(2 / 10)
     assert value(SYSTEM_A, "SetF") == pytest.approx(4 / 13)
@@ -128,7 +128,7 @@ def test_toxic_waste_at_rank_10_against_lecture_002() -> None:
 
 
 @proves("IPrec", "11pt")
-def test_toxic_waste_interpolated_precision_is_the_highest_at_any_recall_from_here_on_against_lecture_002() -> None:
+def test_interpolated_precision_is_the_highest_at_any_higher_recall_against_lecture_002() -> None:
     curve = [value(TOXIC, f"IPrec@{tenth / 10}") for tenth in range(11)]
     assert curve == sorted(curve, reverse=True)
     assert curve == pytest.approx([1] * 6 + [5 / 7] * 3 + [2 / 3] * 2)
@@ -226,7 +226,7 @@ def test_ideal_gain_of_grades_3_and_1_against_lecture_003() -> None:
 
 
 @proves("ERR")
-def test_expected_reciprocal_rank_is_the_sum_the_lecture_writes_against_lecture_002() -> None:
+def test_expected_reciprocal_rank_equals_the_sum_in_lecture_002() -> None:
     grades = [2, 0, 4, 1, 3]
     stop = [(2**grade - 1) / 2**4 for grade in grades]
     by_hand = sum(1 / (j + 1) * stop[j] * math.prod(1 - stop[k] for k in range(j)) for j in range(len(grades)))

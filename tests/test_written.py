@@ -58,7 +58,7 @@ WRITES = {  # a command that writes, and the files that it then names
     "collection list -o list.json --format json": ["list.json"],
     "run allotment --system sqlite --fields title -o new.run -k 5": ["new.run", "new.run.stats.json"],
     "import tables shop": ["shop"],
-    f"judge aggregate {EXAMPLES}/labels.jsonl -o stands.txt": ["stands.txt"],
+    f"judge aggregate {EXAMPLES}/labels.jsonl -o majority.txt": ["majority.txt"],
     f"judge export {EXAMPLES}/labels.jsonl -o events.jsonl": ["events.jsonl"],
     f"judge agree {EXAMPLES}/labels.jsonl {EXAMPLES}/bob.csv -o agree.txt": ["agree.txt"],
     f"judge estimate sampled.db {RUNS} -m P@5 -o estimated.txt": ["estimated.txt"],

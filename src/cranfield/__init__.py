@@ -126,7 +126,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _draw_chart(result: Any) -> str:
-    """The chart of a result as HTML, empty if it has none. Results of lower rooms call this, so that none imports `reports`."""
+    """The chart of a result as HTML, empty if it has none.
+
+    Results call this function, so that they need not import `reports`.
+    """
     import importlib
 
     chart: str = importlib.import_module("cranfield.reports.notebook").picture(result)

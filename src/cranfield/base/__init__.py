@@ -1,1 +1,1 @@
-"""The room that all others build on: errors, the registry, parameters, results and their writers, Run, Collection, kernels."""
+"""What all other packages use: errors, the registry, parameters, results and their writers, Run, Collection, kernels."""

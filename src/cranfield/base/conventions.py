@@ -37,8 +37,8 @@ class Conventions:
     - `missing`: a judged topic that the run lacks scores 0, is left out of the mean, or stops the evaluation
     - `no_relevant`: a topic without relevant documents scores 0, or is left out
     - `unjudged`: documents without a judgment count as irrelevant, or are dropped before ranks are counted
-    - `negative`: a grade below 0 is no judgment, or one of 0
-    - `duplicates`: a document that stands twice in a topic is an error, or one of the two counts
+    - `negative`: a grade below 0 does not count as a judgment, or counts as 0
+    - `duplicates`: a document that occurs twice in a topic is an error, or one of the two counts
     - `collapse`: cut document ids at this text (passages `doc#3` count as their document, the best one decides)
     - `drop_self`: leave out a document whose id is the topic's
 
@@ -64,7 +64,7 @@ class Conventions:
         if not isinstance(self.collapse, str):
             expected = "the text to cut document ids at, such as '#'"
             raise ConventionError(f"collapse must be {expected}, got {self.collapse!r}")
-        if any("\ud800" <= letter < "\udc80" for letter in self.collapse):  # others are bytes of ids that are no UTF-8
+        if any("\ud800" <= letter < "\udc80" for letter in self.collapse):  # others are bytes of ids that are not UTF-8
             raise ConventionError(f"collapse must be text that can be written, got {self.collapse!r}")
         if not isinstance(self.drop_self, bool):
             raise ConventionError(f"drop_self must be True or False, got {self.drop_self!r}")

@@ -257,7 +257,7 @@ class Whole(_Count[int]):
 class Depth(_Count["int | None"]):
     """An optional cut-off: None means the whole list."""
 
-    def __init__(self, meaning: str = "how many ranks are looked at") -> None:
+    def __init__(self, meaning: str = "the number of ranks that count (cut-off)") -> None:
         super().__init__(None, meaning)
 
     @property

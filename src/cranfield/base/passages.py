@@ -179,14 +179,14 @@ def _stem(word: str) -> str:
 
 
 def _without_plural(word: str) -> str:
-    """Step 1a; ties and dies keep their e, as in Porter's later version."""
+    """A word without its plural ending (Porter's step 1a); ties and dies keep their e, as in his later version."""
     if word.endswith(("sses", "ies")):
         return word[:-1] if len(word) == 4 else word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
 def _without_past(word: str) -> str:
-    """Step 1b."""
+    """A word without -ed or -ing (step 1b of Porter's stemmer)."""
     if word.endswith("eed"):
         return word[:-1] if M_ABOVE_0.match(word[:-3]) else word
     for ending in ("ed", "ing"):

@@ -274,7 +274,7 @@ class Answer(ABC):
         return self._chart() + html(map(_cut, parts))
 
     def _chart(self) -> str:
-        """The chart as HTML. A room above draws charts; `cranfield.__init__` knows which."""
+        """The chart as HTML, drawn by the function that `cranfield.__init__` registers."""
         from cranfield import _draw_chart
 
         return _draw_chart(self)

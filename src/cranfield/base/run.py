@@ -136,7 +136,7 @@ def _names_of(topics: Any) -> list[str]:
     first = {name: row for row, name in reversed(list(enumerate(names)))}
     for row, name in enumerate(names):
         if first[name] != row:
-            raise DataError(f"topics[{row}]: topic {name!r} stands twice, first at {first[name]}")
+            raise DataError(f"topics[{row}]: topic {name!r} occurs twice, first at {first[name]}")
     return names
 
 
@@ -467,7 +467,7 @@ def _refuse_ranks_twice(table: RowTable, where: str) -> None:
     if len(twice):
         at = int(twice[0])
         name = decode(table.topics[int(topic[at])])
-        raise DataError(f"{where}: rank {abs(rank[at]):g} stands twice for topic {name!r}; scores=rank needs each once")
+        raise DataError(f"{where}: rank {abs(rank[at]):g} occurs twice for topic {name!r}; scores=rank needs each once")
 
 
 def _refuse_odd(topic: str, rows: Mapping[str, float], value: str) -> None:
@@ -496,7 +496,7 @@ def duplicate_row(run: Run, row: int) -> BadLineError:
         return bad_line(run.source, LineFault(int(run.table.start[row]), "duplicate"))
     topic = decode(run.table.topics[int(run.table.topic[row])])
     document = decode(run.table.documents[row])
-    return DuplicateError(run.name, row + 1, f"document {document!r} stands twice for topic {topic!r}", ONE_COUNTS)
+    return DuplicateError(run.name, row + 1, f"document {document!r} occurs twice for topic {topic!r}", ONE_COUNTS)
 
 
 def bad_line(source: TextSource, fault: LineFault) -> BadLineError:
@@ -507,7 +507,7 @@ def bad_line(source: TextSource, fault: LineFault) -> BadLineError:
     line = source.line(fault.offset)
     if fault.why == "duplicate":
         topic, document = decode(fields[layout.topic]), decode(fields[layout.document])
-        problem = f"document {document!r} stands twice for topic {topic!r}"
+        problem = f"document {document!r} occurs twice for topic {topic!r}"
         return DuplicateError(source.where, line, problem, ONE_COUNTS)
     if fault.why == "value":
         name = layout.columns.split()[layout.value]

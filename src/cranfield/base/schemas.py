@@ -456,7 +456,7 @@ def parse_json(text: str | bytes | bytearray) -> Any:
 
     >>> parse_json('{"grade": 1, "grade": 2}')
     Traceback (most recent call last):
-    ValueError: the key 'grade' stands twice in one object
+    ValueError: the key 'grade' occurs twice in one object
     """
     if isinstance(text, (bytes, bytearray)):
         text = text.removeprefix(BOM).decode("utf-8", "surrogateescape")
@@ -471,7 +471,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {shortened(twice)!r} stands twice in one object")
+        raise ValueError(f"the key {shortened(twice)!r} occurs twice in one object")
     return table
 
 

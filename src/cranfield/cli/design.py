@@ -67,7 +67,7 @@ def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
     if how["sd"] is None:
         options.refuse_both(inputs)
     elif inputs.qrels is not None or inputs.runs or inputs.table is not None:
-        raise click.UsageError("--sd stands in place of judgments and runs; give one or the other")
+        raise click.UsageError("--sd replaces judgments and runs; give one or the other")
     else:
         options.refuse_reading(inputs, "--sd")
     side = "greater" if one_sided else "two-sided"

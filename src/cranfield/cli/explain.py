@@ -31,7 +31,7 @@ PLACE = 100
 )
 @option("--topics-file")
 @option("--rel")
-@option("--all-ranks full", "Show every rank. Otherwise ranks that matter little are folded.", is_flag=True)
+@option("--all-ranks full", "Show every rank. By default, ranks that matter little are folded.", is_flag=True)
 @option("--baseline")
 @option("--collection-size", type=int)
 @options.measure_data

@@ -61,7 +61,7 @@ PLACE = 180
     "Remove documents that left the corpus from judgments and baseline before the verdict; needs --corpus-ids.",
     is_flag=True,
 )
-@rare("--worst N", "Number of topics to list, of those that fell most.", default=10)
+@rare("--worst N", "Number of topics with the largest drop to list.", default=10)
 @option("--judged", name="k")
 @option("--resamples", "Number of sign flips of --test randomisation.", default=100_000)
 @option("--seed", "Seed for the random numbers of --test randomisation.")

@@ -65,7 +65,7 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 @option("--split NAME", "Split of BEIR or MS MARCO: test, dev, train or dev.small.  [default: test, or the only one]")
 @rare(
     "--strict",
-    "Refuse copies of NPL, LISA and TIME that differ from their layout. Otherwise they are read, with a note.",
+    "Refuse copies of NPL, LISA and TIME that differ from their layout. By default they are read, with a note.",
     is_flag=True,
 )
 @option("--encoding", "Encoding of the files.  [default: utf-8; detected for CSV and TSV]")

@@ -354,7 +354,7 @@ def _aggregate(
     """Aggregate the labels of each document into one grade.
 
     \b
-    $ cranfield judge aggregate labels.jsonl --policy majority -o stands.txt
+    $ cranfield judge aggregate labels.jsonl --policy majority -o majority.txt
     """
     from cranfield.commands.judging import aggregate
 

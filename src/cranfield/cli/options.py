@@ -217,12 +217,12 @@ def _is_there(path: str) -> bool:
 
 
 def _usually(help: str, **settings: Any) -> dict[str, Any]:
-    """The settings of a shared option that `--help` shows."""
+    """The settings of a shared option with this text, which `--help` and `--help-all` show."""
     return {**settings, "help": help}
 
 
 def _rarely(help: str, **settings: Any) -> dict[str, Any]:
-    """The settings of a shared option that only `--help-all` shows."""
+    """The settings of a shared option with this text, which only `--help-all` shows."""
     return {**settings, "help": help, "everyday": False}
 
 
@@ -286,7 +286,7 @@ DECLARED: dict[str, dict[str, Any]] = {
         callback=_fields,
     ),
     "--delimiter SIGN": _rarely(
-        "Sign between the columns of tables: comma, semicolon, tab or pipe.  [default: detected]",
+        "Character between the columns of tables: comma, semicolon, tab or pipe.  [default: detected]",
         callback=_check_dialect,
     ),
     "--encoding NAME": _rarely(

@@ -413,7 +413,10 @@ def _simulate(depths: tuple[str, ...], sampling: str | None, draws: int, **typed
 
 
 def show_with_holes(function: Callable[..., tuple[Answer, int]], typed: dict[str, Any], **more: Any) -> None:
-    """Show an answer of `commands.pooling`, which also writes the unjudged documents to --holes and returns their number."""
+    """Call a function of `commands.pooling` and show its answer.
+
+    The function also writes the unjudged documents to --holes, and their number is reported.
+    """
     from cranfield.formats.streams import all_or_none
 
     inputs, display, how = options.split(typed, **more)
@@ -459,7 +462,7 @@ def _thin(**typed: Any) -> None:
 @option("--price P", "Price per judgment.", type=click.FloatRange(min=0))
 @options.answer("table", "json")
 def _stop(**typed: Any) -> None:
-    """Estimate which topics need no more judging.
+    """Estimate which topics need no further judgments.
 
     The estimate is the number of relevant documents not yet found, per topic.
 

@@ -118,8 +118,8 @@ def export(
     with _opened(location, new=False) as log:
         events = log.events()
         if not all_events:
-            stand = {event.id for event in log.current_events().values()}
-            events = [event for event in events if event.id in stand]
+            current = {event.id for event in log.current_events().values()}
+            events = [event for event in events if event.id in current]
     whose = sources or (PEOPLE if format == PREFS else SOURCES)
     others = sum(event.source not in whose and event.kind == "preference" for event in events)
     if others and not sources:
@@ -297,18 +297,18 @@ def aggregate(
     settings = PolicySettings(aspect=aspect, sources=tuple(sources), ties=ties)  # type: ignore[arg-type]
     with _opened(location, new=False) as log:
         until = None if at is None else instant(at)
-        stand = log.current_events()
+        current = log.current_events()
         if until is not None:
-            stand = current_events([event for event in log.events() if event.time < until])
+            current = current_events([event for event in log.events() if event.time < until])
         gold_by_subject = gold_grades(log)
         name = log.name
     if gold is not None:
         gold_by_subject |= {(topic, document): grade for topic, document, grade in _rows(gold)}
-    decided = decide(stand, policy, settings, gold_by_subject)
+    decided = decide(current, policy, settings, gold_by_subject)
     counted = preferences_of if decided.strengths else labels_of
     if not len(decided):
         raise DataError(f"{name}: no current label counts under {policy} (aspect {aspect}, from {', '.join(sources)})")
-    return AggregationResult(name, decided, counted(stand, aspect, tuple(sources)))
+    return AggregationResult(name, decided, counted(current, aspect, tuple(sources)))
 
 
 def _rows(judgments: str) -> list[tuple[str, str, float]]:
@@ -319,7 +319,7 @@ def _rows(judgments: str) -> list[tuple[str, str, float]]:
 
 def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncertainty]:
     """The qrels of a log by a policy (default: majority), or of a version (LOG@NAME), and their uncertainty."""
-    from cranfield.judging.aggregation import doubt_of, doubt_of_version
+    from cranfield.judging.aggregation import uncertainty_of, uncertainty_of_version
     from cranfield.judging.versions import gold_grades
 
     word = named(location) or Named(location)
@@ -328,14 +328,14 @@ def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncert
         raise ConventionError(f"version {version!r} has a policy of its own; leave --policy out, or name the log alone")
     with _opened(where, new=False) as log:
         if version:
-            decided, doubt = doubt_of_version(log, version)
+            decided, uncertainty = uncertainty_of_version(log, version)
         else:
-            stand = log.current_events()
-            decided = decide(stand, policy or "majority", PolicySettings(), gold_grades(log))
+            current = log.current_events()
+            decided = decide(current, policy or "majority", PolicySettings(), gold_grades(log))
             if not len(decided):
-                raise DataError(f"{log.name}: no label of a person stands")
-            doubt = doubt_of(stand, decided)
-        return Qrels(decided.grades, f"{log.name}@{version}" if version else log.name), doubt
+                raise DataError(f"{log.name}: no current label of a person")
+            uncertainty = uncertainty_of(current, decided)
+        return Qrels(decided.grades, f"{log.name}@{version}" if version else log.name), uncertainty
 
 
 def freeze(location: str, name: str, policy: str, *, note: str = "", **settings: Any) -> tuple[Version, list[str]]:
@@ -441,15 +441,15 @@ def _opinions(
         return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
     word = named(sources[0]) or Named(sources[0])
     with _opened(word.log, new=False) as log:
-        stand = log.current_events() if word.version is None else labels_at_version(log, word.version)
+        current = log.current_events() if word.version is None else labels_at_version(log, word.version)
         answers = gold_answers(log, round)
         name = log.name if word.version is None else f"{log.name}@{word.version}"
     if round:
-        stand = {key: event for key, event in stand.items() if event.round == round}
+        current = {key: event for key, event in current.items() if event.round == round}
         name = f"{name}, round {round}"
-    labels = labels_of(stand, aspect, whose)
-    again = [event for event in labels_of(stand, aspect, whose, repeats=True) if event.repeat]
-    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in stand.items())
+    labels = labels_of(current, aspect, whose)
+    again = [event for event in labels_of(current, aspect, whose, repeats=True) if event.repeat]
+    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in current.items())
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 

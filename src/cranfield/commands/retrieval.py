@@ -33,7 +33,7 @@ def fuse(
 
 
 def run(collection: str, system: str, output: str, *, topics: str | None = None, **options: Any) -> Produced:
-    """Produce a run from a system under test and write it, with a file of its costs beside it."""
+    """Produce a run from a system under test and write it, with a file of its costs next to it."""
     from cranfield.evaluation.sanity_checks import foreign_documents, warn
     from cranfield.retrieval import system as system_named
     from cranfield.retrieval.driver import Load

@@ -266,7 +266,7 @@ def _variance_from_scores(
 ) -> _Variance:
     """The variance of differences from topic to topic, from the scores."""
     if not comparable(scores.measures[name]):
-        raise ConventionError(f"{name} is no mean over topics; take another measure")
+        raise ConventionError(f"{name} is not a mean over topics; take another measure")
     if len(scores.runs) < 2:
         raise DataError(f"expected two runs or more, to see how their differences vary; found {len(scores.runs)}")
     table = upward_table(scores, name, remarks)

@@ -73,19 +73,19 @@ class LabelUncertainty:
             )
         return cls(subjects, np.array(grades), rows, documents)
 
-    def likeliest(self, standing: Floats) -> Floats:
-        """The most likely grade of each subject; among equals the present grade, else the lowest."""
+    def likeliest(self, current: Floats) -> Floats:
+        """The most likely grade of each document; of several, the current grade if it is one of them, else the lowest."""
         best = self.chance >= self.chance.max(axis=1, keepdims=True) - NEAR
         lowest = self.grades[best.argmax(axis=1)]
-        stands = (best & (self.grades == standing[:, None])).any(axis=1)
-        return np.asarray(np.where(stands, standing, lowest), np.float64)
+        is_best = (best & (self.grades == current[:, None])).any(axis=1)
+        return np.asarray(np.where(is_best, current, lowest), np.float64)
 
     @cached_property
     def _bounds(self) -> Floats:
         return np.asarray(np.cumsum(self.chance, axis=1)[:, :-1], np.float64)
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """A random grade for each subject."""
+        """A random grade for each document."""
         place = (rng.random((len(self.subjects), 1)) >= self._bounds).sum(axis=1)
         return np.asarray(self.grades[place], np.float64)
 
@@ -181,24 +181,24 @@ def label_noise(
         raise ConventionError(
             f"label noise: runs are read again, but {lacking} cannot be; give a file instead of a stream"
         )
-    doubt = LabelUncertainty.of(chances, len(evaluator.qrels))
-    likeliest, redrawn = _scored_again(scores, doubt, draws, evidence.seed, progress)
+    uncertainty = LabelUncertainty.of(chances, len(evaluator.qrels))
+    likeliest, redrawn = _scored_again(scores, uncertainty, draws, evidence.seed, progress)
     return LabelNoise(
         pairs=_pairs(evidence, likeliest, redrawn),
-        policy=doubt.policy,
-        chances=doubt.chances,
-        redrawn=len(doubt.subjects),
-        unsure=int((doubt.chance.max(axis=1, initial=0.0) < 1 - NEAR).sum()),
-        documents=doubt.documents,
+        policy=uncertainty.policy,
+        chances=uncertainty.chances,
+        redrawn=len(uncertainty.subjects),
+        unsure=int((uncertainty.chance.max(axis=1, initial=0.0) < 1 - NEAR).sum()),
+        documents=uncertainty.documents,
         draws=draws,
         seed=evidence.seed,
         level=evidence.level,
-        remarks=list(doubt.notes),
+        remarks=list(uncertainty.notes),
     )
 
 
 def _scored_again(
-    scores: Scores, doubt: LabelUncertainty, draws: int, seed: int, progress: Progress | None
+    scores: Scores, uncertainty: LabelUncertainty, draws: int, seed: int, progress: Progress | None
 ) -> tuple[Floats, Floats]:
     """Runs × measures × topics by the most likely labels, and the same for each redraw."""
     evaluator, sources = scores._origin or (None, {})
@@ -207,7 +207,7 @@ def _scored_again(
     matched_runs = [_MatchedRun(evaluator, run, list(scores.measures.values())) for run in runs]
     place = {topic: t for t, topic in enumerate(evaluator.qrels.topics)}
     topics = [place[topic] for topic in scores.topics]
-    present, rows = evaluator.judgments, _rows(evaluator, doubt)
+    present, rows = evaluator.judgments, _rows(evaluator, uncertainty)
 
     def scored(grades: Floats) -> Floats:
         """Runs × measures × topics, with these grades for the uncertain documents."""
@@ -219,10 +219,10 @@ def _scored_again(
     rng = np.random.default_rng(seed)
     redrawn = np.empty((draws, *scores.values.shape))
     for b in range(draws):
-        redrawn[b] = scored(doubt.draw(rng))
+        redrawn[b] = scored(uncertainty.draw(rng))
         if progress is not None:
             progress(b + 1, draws)
-    return scored(doubt.likeliest(present.of_row[rows])), redrawn
+    return scored(uncertainty.likeliest(present.of_row[rows])), redrawn
 
 
 def _pairs(evidence: ComparisonEvidence, likeliest: Floats, redrawn: Floats) -> list[NoisyPair]:
@@ -236,26 +236,26 @@ def _pairs(evidence: ComparisonEvidence, likeliest: Floats, redrawn: Floats) -> 
         topics = ~np.isnan(difference)
         if no_mean(scores, pair.measure) or not topics.any():
             continue
-        standing = difference[topics]
+        current = difference[topics]
         about, redraws = ((each[..., other, m, :] - each[..., one, m, :])[..., topics] for each in (likeliest, redrawn))
-        about, redraws = (np.where(np.isnan(each), standing, each) for each in (about, redraws))
-        result = redrawn_mean(standing, redraws, evidence.level, about)
+        about, redraws = (np.where(np.isnan(each), current, each) for each in (about, redraws))
+        result = redrawn_mean(current, redraws, evidence.level, about)
         answer.append(NoisyPair(pair.measure, pair.one, pair.other, result))
     return answer
 
 
-def _rows(evaluator: Evaluator, doubt: LabelUncertainty) -> Ints:
-    """The row of the qrels of each subject."""
+def _rows(evaluator: Evaluator, uncertainty: LabelUncertainty) -> Ints:
+    """For each document with an uncertain grade, its row in the qrels."""
     qrels = evaluator.qrels
     names, documents = qrels.topics, qrels.documents.text()
     place = {
         (names[topic], document): row
         for row, (topic, document) in enumerate(zip(qrels.topic.tolist(), documents, strict=True))
     }
-    unknown = next((subject for subject in doubt.subjects if subject not in place), None)
+    unknown = next((subject for subject in uncertainty.subjects if subject not in place), None)
     if unknown is not None:
         raise DataError(f"label noise: document {unknown[1]!r} of topic {unknown[0]!r} is not judged in {qrels.name}")
-    return np.array([place[subject] for subject in doubt.subjects], np.int32)
+    return np.array([place[subject] for subject in uncertainty.subjects], np.int32)
 
 
 class _MatchedRun:

@@ -191,7 +191,10 @@ class Leaderboard(Answer):
         return settings == (self.measures[0], "randomisation", "holm", 0.05, 0.95, "simultaneous", 0)
 
     def _beside(self) -> dict[str, list[float]]:
-        """Further columns, one number per row. The only geometric mean is that of AP, as no other is in common use."""
+        """The columns after the means, with one number per row.
+
+        The geometric mean is shown for AP only, where it is in common use.
+        """
         first = self.rows[0]
         by = [name for name in first.weighted if any(row.weighted[name] == row.weighted[name] for row in self.rows)]
         columns = {self.scores.weighted_name(name): [row.weighted[name] for row in self.rows] for name in by}
@@ -316,7 +319,7 @@ def _scored(
     if isinstance(source, Scores):
         weights = options.pop("weights")
         if runs is not None or measures is not None or options:
-            raise ConventionError("Scores hold their runs, measures and conventions; give no others beside them")
+            raise ConventionError("Scores already have runs, measures and conventions; give no others")
         return ScoredRuns(source if weights is None else source.weighed(weights), {}, {})
     if runs is None or measures is None:
         raise ConventionError("expected Scores, or judgments with runs and measures")
@@ -354,7 +357,7 @@ def _few(topics: int, kind: RankInterval) -> list[str]:
 def _rankable(scores: Scores, name: str, remarks: list[str]) -> Floats | None:
     """Topics × runs for resampling; None with a remark if there are no rank intervals."""
     if not comparable(scores.measures[name]):
-        remarks.append(f"{name} is no mean over topics: there are no rank intervals and no tiers")
+        remarks.append(f"{name} is not a mean over topics: there are no rank intervals and no tiers")
         return None
     table = upward_table(scores, name, remarks)
     for what, number in (("topics", len(table)), ("runs", len(scores.runs))):

@@ -348,7 +348,7 @@ def _by_topics(
     rows = []
     for name, measure in scores.measures.items():
         if not comparable(measure):
-            remarks.append(f"{name} is no mean over topics; {part} leaves it out")
+            remarks.append(f"{name} is not a mean over topics; {part} leaves it out")
             continue
         table = upward_table(scores, name, remarks)
         if len(table) < 4:
@@ -519,7 +519,7 @@ def _d_study_rows(studies: list[Generalisable]) -> Iterator[list[Any]]:
 
 @dataclass(frozen=True)
 class Section:
-    """A part: its question, its table, its rows for spreadsheets, and its analysis of one measure's topics, if any."""
+    """A part of `stability`: its question, table, rows for spreadsheets, and its analysis of one measure, if any."""
 
     question: str
     table: Callable[[list[Any], Mapping[str, Any], Layout], Table]

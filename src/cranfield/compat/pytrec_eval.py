@@ -89,7 +89,7 @@ def _parse(lines: Iterable[str], columns: str, value: int, read: Callable[[str],
             raise BadLineError(where, number, f"expected {number_of_columns} columns ({columns}), found {len(fields)}")
         documents, document = answer[fields[0]], fields[2]
         if document in documents:
-            raise RepeatedError(where, number, f"document {document!r} stands twice for topic {fields[0]!r}")
+            raise RepeatedError(where, number, f"document {document!r} occurs twice for topic {fields[0]!r}")
         try:
             documents[document] = read(fields[value])
         except ValueError:

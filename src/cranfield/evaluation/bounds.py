@@ -430,7 +430,7 @@ class _Unjudged:
         self.unchanged = ~np.isin(hits.judgments.row, regraded)
 
     def graded(self, grade: Floats) -> Hits:
-        """The hits with these grades for the unjudged documents; the judgments contain them as well."""
+        """The hits if the unjudged documents have these grades; the judgments then contain these documents too."""
         grades = np.empty(len(self.all_topics))
         grades[self.place] = self.judged.grade
         grades[self.unknown] = grade

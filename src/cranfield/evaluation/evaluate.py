@@ -143,9 +143,9 @@ def evaluate(
     that measures of risk compare with. `aggregate` (mean, gmean, median, min, max, hmean) replaces the mean over
     topics; the measure `gmean(AP)` does so for one measure.
 
-    `queries` maps topics to their queries, which are shown beside the ids. Judgments and runs that name topics by their
-    queries are joined with the ids; `ignore_case` ignores case there. `weights` give the weight of each topic: a
-    mapping, or the name of a column where `qrels` is a collection. Weighted means then stand beside the others
+    `queries` maps topics to their queries, which are shown next to the ids. Judgments and runs that name topics by
+    their queries are joined with the ids; `ignore_case` ignores case there. `weights` give the weight of each topic: a
+    mapping, or the name of a column where `qrels` is a collection. Weighted means are then added to the others
     (`scores.weighted_mean("AP")`); a weight of 0 leaves the topic out.
 
     A `DataWarning` reports what could make the scores meaningless: swapped arguments, upside-down scores, ids or topics

@@ -377,7 +377,7 @@ class Hits:
         return walked
 
     def above(self, other: Hits, rank: Ints | None = None) -> Ints:
-        """For each hit, how many of `other`'s hits stand above its rank (or above the given `rank`) in its topic."""
+        """For each hit, how many of `other`'s hits are above its rank (or above the given `rank`) in its topic."""
         rank = self.rank if rank is None else rank
         depth = 1 + int(max(rank.max(initial=0), other.rank.max(initial=0)))
         place = other.topic.astype(np.int64) * depth + other.rank
@@ -402,7 +402,7 @@ class TieGroups(NamedTuple):
         return group, place.astype(np.int32)
 
     def precisions(self) -> tuple[npt.NDArray[np.intp], Ints, Floats]:
-        """For every place of every group: its group, its rank, and precision there × the chance that a hit stands there.
+        """For every place of every group: its group, its rank, and precision there × the probability of a hit there.
 
         The sum over places is the expected sum of precisions at hits over all orders: McSherry & Najork (2008).
         """
@@ -412,7 +412,7 @@ class TieGroups(NamedTuple):
         return group, rank, number / size * (self.above[group] + 1 + others) / rank
 
     def none_before(self) -> Floats:
-        """For each place, the probability that no hit of its group stands before it."""
+        """For each place, the probability that no hit of its group is before it."""
         group, place = self.places()
         above = place - 1
         step = np.maximum(ratio((self.size - self.number)[group] - above, self.size[group] - above), 0.0)
@@ -421,7 +421,7 @@ class TieGroups(NamedTuple):
         return np.asarray(np.cumprod(grid, axis=1)[group, place], np.float64)
 
     def first_places(self) -> tuple[Ints, Ints, Floats]:
-        """Every place where the first hit of a topic may stand: the topic, the rank, and the probability."""
+        """Every place where the first hit of a topic may be: the topic, the rank, and the probability."""
         top = TieGroups(*(column[self.above == 0] for column in self))
         group, place = top.places()
         chance = top.number[group] / (top.size[group] - place) * top.none_before()

@@ -29,7 +29,7 @@ EMPTY, NEGATIVE = "empty answers", "negative grades"
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a preset's number may differ from its program's: a predicate about the program, and when it applies."""
+    """A difference between a program's number and its preset's: the end of a sentence, and when it applies."""
 
     words: str
     fact: str = ""  # one of the above that must hold for the data; empty: it always applies
@@ -109,7 +109,7 @@ class Peer:
         return aggregated(theirs, rule.aggregate) if rule.aggregate and usual else theirs
 
     def differences(self, measure: Measure, facts: Container[str] | None = None) -> list[str]:
-        """Predicates about the program: where our number for a measure differs from its own (`Difference.applies`)."""
+        """How the program's number for a measure differs from ours: ends of sentences (`Difference.words`)."""
         rule = self.rule(measure)
         if rule is None:
             own = self.name in measure.peers
@@ -313,7 +313,7 @@ _PEERS = (
         "ntcireval",
         "reads lists without scores",
     ),
-    Peer("ndeval", {}, families=DIVERSITY, note="stops where a rank stands twice"),
+    Peer("ndeval", {}, families=DIVERSITY, note="stops where a rank occurs twice"),
     Peer("ndeval-traditional", {}, families=DIVERSITY),
     Peer("pyndeval", {}, families=DIVERSITY),
     Peer("insertion-order"),

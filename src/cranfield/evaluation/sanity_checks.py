@@ -163,7 +163,7 @@ def rise_only(same: Mask, score: Floats) -> bool:
 
 
 def upside_down(run: Run, hits: Hits) -> Iterator[Finding]:
-    """A finding if scores rise down the lines of a run and its relevant documents stand nearer the other end."""
+    """A finding if scores rise down the lines of a run and its relevant documents are nearer the other end."""
     if _falls_at_once(run):
         return
     for whole in (False, True):  # one fall among the first lines settles it
@@ -366,7 +366,7 @@ def tie_ranges(measures: Iterable[Measure | None], hits: Hits, values: Floats, r
 
     The measures are computed again, which costs too much for one of many `runs` unless its ties leave much open.
 
-    Both ends are attained: relevant documents stand last in their ties, or first. None in place of a measure skips it.
+    Both ends are attained: relevant documents come last in their ties, or first. None in place of a measure skips it.
     """
     loose = DecisiveTies.of(hits)
     if not len(loose.topic) or (runs > FEW_RUNS and loose.weight(hits.size) <= HEAVY):

@@ -49,7 +49,7 @@ class RankedEntry:
 
     @property
     def move(self) -> int | None:
-        """How many ranks higher it stands than in the other list."""
+        """How many ranks higher the document is than in the other list."""
         return None if self.elsewhere is None else self.elsewhere - self.rank
 
     def to_dict(self) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def side_by_side(
     """Show two runs on one topic side by side, rank by rank: by default on the topic where they differ most.
 
     Takes the arguments of `evaluate`. `full` shows all ranks instead of those down to the measure's cut-off (or the
-    first 10); `texts` returns titles of documents, which are shown beside the ids.
+    first 10); `texts` returns titles of documents, which are shown next to the ids.
 
     >>> sides = side_by_side({"q": {"a": 1}}, {"q": {"b": 2, "a": 1}}, {"q": {"a": 2, "b": 1}}, "RR")
     >>> sides.difference, [entry.move for entry in sides.lists[1]]

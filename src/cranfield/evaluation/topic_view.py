@@ -121,7 +121,7 @@ class _RunTop:
         return list(deeper.values())
 
     def _elsewhere(self, grades: list[list[float | None]]) -> tuple[list[int], list[int]]:
-        """For each topic, how many documents of a grade above 0 stand below the depth, and how many are missing."""
+        """For each topic, how many documents of a grade above 0 are below the depth, and how many are missing."""
         hits, judgments = self.evaluator.hits(self.run), self.evaluator.judgments
         returned = np.bincount(hits.topic[hits.grade > 0], minlength=hits.size)[self.topics]
         there = judgments.count(judgments.grade > 0)[self.topics]

@@ -462,7 +462,7 @@ def _refuse_inconsistent(file: File, plan: Plan) -> None:
 def _refuse_undecidable(file: File, plan: Plan) -> None:
     """Refuse a plan that `analyze` would refuse at the end. A plan without metrics is valid: it only assigns units."""
     if plan.guardrails and not plan.primary and plan.interleave is None:
-        file.refuse("expected a [[primary]] metric beside guardrails, which decides; found none", "guardrail")
+        file.refuse("expected a [[primary]] metric, which decides, in addition to guardrails; found none", "guardrail")
     measured = plan.primary or plan.interleave is not None
     if measured and plan.days is None and plan.units is None:
         file.refuse("expected a [horizon] of days or units, which ends the experiment; found none", "horizon")

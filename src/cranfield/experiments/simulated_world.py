@@ -1,7 +1,7 @@
 """The world of simulated users: who searches when (`Audience`), and what the systems show (`World`).
 
-Units differ in how often they come, and each searches a few topics again and again. Searches of one unit are therefore
-alike, as in real logs, and a test that treats searches as units is overconfident.
+Units differ in how often they come, and each searches the same few topics repeatedly. Searches of one unit are
+therefore alike, as in real logs, and a test that treats searches as units is overconfident.
 
 The gain of a document is its grade over the highest grade of all judgments; unjudged documents and negative grades have
 gain 0. Users search only judged topics that every system has results for.

@@ -172,7 +172,7 @@ def _refuse_twice(table: RowTable, where: str, target_format: Format) -> None:
     for topic, document in zip(table.topic.tolist(), table.documents, strict=True):
         if (topic, document) in pairs:
             raise FormatError(
-                f"{where}: document {decode(document)!r} stands twice for topic {decode(table.topics[topic])!r}, "
+                f"{where}: document {decode(document)!r} occurs twice for topic {decode(table.topics[topic])!r}, "
                 f"which {target_format.name} cannot hold; use trec, csv or jsonl"
             )
         pairs.add((topic, document))
@@ -213,7 +213,7 @@ def merge_qrels(
     """Merge several qrels into one, with notes. Topics and documents keep their first place.
 
     If a file judges a document under several labels (subtopics, judges), a label counts as part of the document's name.
-    Otherwise column 2 is ignored, and the same document in two files is one judgment.
+    If not, column 2 is ignored, and the same document in two files is one judgment.
     """
     names = names or [one.name for one in several]
     labelled = any(bool((one.index.first != np.arange(len(one))).any()) for one in several)

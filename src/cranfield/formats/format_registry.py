@@ -48,7 +48,7 @@ def strongest(
     fitting = [(each, kinds) for each, kinds in equal if kind in kinds] if len(equal) > 1 else equal
     if len(fitting) != 1 and equal:
         names = " or ".join(each.name for each, _ in equal)
-        raise FormatError(f"{where}: may be {names}, and nothing tells which; format=… says it", kind)
+        raise FormatError(f"{where}: may be {names}, and nothing shows which; format=… names it", kind)
     return fitting[0] if fitting else None
 
 

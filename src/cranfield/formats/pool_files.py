@@ -102,7 +102,7 @@ def _row(cells: list[str]) -> bytes:
         return file.getvalue().encode()
     except UnicodeEncodeError:
         odd = next(cell for cell in cells if not cell.isascii() and re.search("[\ud800-\udfff]", cell))
-        problem = f"{odd!r} holds bytes that are no UTF-8, which no spreadsheet keeps"
+        problem = f"{odd!r} holds bytes that are not UTF-8, which no spreadsheet keeps"
         raise FormatError(f"{problem}; use jsonl") from None
 
 

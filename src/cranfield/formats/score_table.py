@@ -1,8 +1,8 @@
 """Tables of scores from other programs: one row per topic and one column per run, or the rows of `eval --per-topic`.
 
 CSV, TSV or semicolons, compressed or not. An empty cell, NA or NaN is a missing value; any other text that is not a
-number is an error with its line. The first column has the topics if its header says so or its values are words;
-otherwise topics are numbered.
+number is an error with its line. The first column has the topics if its header says so or its values are words. If not,
+topics are numbered.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _wide(path: str, header: list[str], rows: list[tuple[int, list[str]]], numbe
     names: set[str] = set()
     for (number, _), topic in zip(rows, topics, strict=True):
         if topic in names:
-            raise BadLineError(path, number, f"topic {topic!r} stands twice in the table")
+            raise BadLineError(path, number, f"topic {topic!r} occurs twice in the table")
         names.add(topic)
     values = [[_number(path, n, cell, numbers) for cell in (row[1:] if named else row)] for n, row in rows]
     return ScoreTable(runs, topics, {"": np.array(values, np.float64)}, {})
@@ -85,7 +85,7 @@ def _long(path: str, header: list[str], rows: list[tuple[int, list[str]]], numbe
     for number, row in rows:
         at = place[1][row[1]], place[0][row[0]]
         if at in cells:
-            raise BadLineError(path, number, f"topic {row[1]!r} of {row[0]!r} stands twice in the table")
+            raise BadLineError(path, number, f"topic {row[1]!r} of {row[0]!r} occurs twice in the table")
         cells.add(at)
         for name, cell in zip(header[first:], row[first:], strict=True):
             tables[name][at] = _number(path, number, cell, numbers)

@@ -607,7 +607,7 @@ def replacement(target: str, label: str = "", refusal: type[CranfieldError] = Da
 
 @contextmanager
 def unfinished(target: str) -> Iterator[str]:
-    """A hidden path beside a file or folder, for its new version; removed at the end unless it was moved elsewhere."""
+    """A hidden path next to a file or folder, for its new version; removed at the end unless it was moved elsewhere."""
     beside = name_beside(target)
     try:
         yield beside

@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 ROUGH = "shares of votes are rough chances of grades: --policy dawid-skene learns them, from three labels per document or more"
 
 
-def doubt_of_version(log: Log, name: str) -> tuple[DecidedGrades, LabelUncertainty]:
+def uncertainty_of_version(log: Log, name: str) -> tuple[DecidedGrades, LabelUncertainty]:
     """The grades of a frozen version, and how uncertain they are."""
     from cranfield.judging.versions import labels_at_version, thaw
 
     decided = thaw(log, name)
-    return decided, doubt_of(labels_at_version(log, name), decided)
+    return decided, uncertainty_of(labels_at_version(log, name), decided)
 
 
-def doubt_of(current: Mapping[LabelKey, Event], decided: DecidedGrades) -> LabelUncertainty:
+def uncertainty_of(current: Mapping[LabelKey, Event], decided: DecidedGrades) -> LabelUncertainty:
     """How uncertain the grades of an aggregation are.
 
     >>> from cranfield.judging import Event, current_events
     >>> from cranfield.judging.policies import decide
     >>> said = current_events([Event(topic="q", document="d", grade=g, assessor=who) for who, g in zip("abc", [0, 2, 2])])
-    >>> doubt = doubt_of(said, decide(said, "majority"))
-    >>> doubt.subjects, doubt.chance.round(2).tolist()
+    >>> uncertainty = uncertainty_of(said, decide(said, "majority"))
+    >>> uncertainty.subjects, uncertainty.chance.round(2).tolist()
     ([('q', 'd')], [[0.33, 0.67]])
     """
     if decided.strengths:

@@ -38,7 +38,7 @@ NEAR = 1e-9
 TOPICS, DOCUMENTS = "topics", "documents"  # what intervals may be over
 VIEWS = ("topic", "pair", "assessor", "self")
 SPANS = 10  # at most, of one person's labels
-LEAST_IN_SPAN = 10  # labels that somebody else gave too
+LEAST_IN_SPAN = 10  # labels of documents that someone else labelled too
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class Agreements(Answer):
             note = contradicting(self.contradictions, "latest")
             notes.append(note if self.rankings else note.partition(";")[0])
         if self.cannot:
-            notes.append(f"{self.cannot:,} times somebody could not judge a document; that is no label")
+            notes.append(f"{self.cannot:,} times an assessor could not judge a document; this is not a label")
         absent = {one.reason: one.coefficient for one in self.coefficients if not one.defined}
         notes += [f"no {name}: {why}" for why, name in absent.items()]
         doubts = {_of_topics(doubt) for one in self.coefficients if one.defined for doubt in one.doubts}

@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do 
 }
 ADJUDICATION = "adjudication"
 SOURCES = ("human", "model", "import")
-MODEL = "model"  # of the sources the one that is no person, and decides nothing
+MODEL = "model"  # the only source that is not a person; its labels never adjudicate
 RELEVANCE = "relevance"
 LISTS = "result-list"  # the aspect of preferences between the lists of two runs; may go on behind a colon
 NUMBERS = ("grade", "seconds")
@@ -104,7 +104,7 @@ class Event:
     list: str = ""  # the list in which it was shown
     rank: int | None = None
     round: str = ""
-    guideline: str = ""  # the hash of what the assessor was told
+    guideline: str = ""  # the hash of the assessor's guidelines
     refers: str = ""  # to the event that is withdrawn
     repeat: bool = False
     origin: str = ""  # file, its hash and the line an import came from

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KEPT, REPEATED, REFUSED = "kept", "repeated", "refused"
 REASONS = {
     "id": "the id is that of an event that says something else",
-    "assessor": "it is somebody else's, or of somebody who is not asked",
+    "assessor": "it is another person's, or the person is not an assessor of the round",
     "round": "the round is closed, paused, or not there",
     "scale": "the grade is not one of the round's",
     "lease": "the document is not leased to them, or not any more",

@@ -92,17 +92,17 @@ class Log(ABC):
     def find(self, **where: Unpack[EventFilter]) -> list[LogEntry]:
         """Events by subject, assessor and round, the newest first; `current`: only current labels."""
         events, before = self.events(), where.get("before")
-        stand = {event.id for event in self.current_events().values()}
+        current = {event.id for event in self.current_events().values()}
         gone = {event.refers for event in events if event.kind == "withdrawal"}
         entries = [
-            LogEntry(place, event, event.id in stand, event.id in gone)
+            LogEntry(place, event, event.id in current, event.id in gone)
             for place, event in enumerate(events, 1)
             if where.get("topic") in (None, event.topic)
             and where.get("document") in (None, event.document, event.other)
             and where.get("assessor") in (None, event.assessor)
             and where.get("round") in (None, event.round)
             and (before is None or place < before)
-            and (not where.get("current") or (event.id in stand and event.kind in LABELS))
+            and (not where.get("current") or (event.id in current and event.kind in LABELS))
         ]
         return entries[::-1][: where.get("n")]
 

@@ -80,7 +80,7 @@ class Blame(Answer):
     topic: str
     document: str
     events: list[Event]
-    stand: set[str]
+    current: set[str]
     withdrawn: set[str]
 
     def content(self, how: Layout) -> Iterator[Part]:
@@ -88,21 +88,21 @@ class Blame(Answer):
             yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
             return
         several = {event.aspect for event in self.events} != {RELEVANCE}
-        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "stands", "note", "from"]
+        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "current", "note", "from"]
         yield Table(head, [self._row(event, several, how) for event in self.events])
 
     def _row(self, event: Event, several: bool, how: Layout) -> list[str]:
-        stands = "yes" if event.id in self.stand else "withdrawn" if event.id in self.withdrawn else ""
+        current = "yes" if event.id in self.current else "withdrawn" if event.id in self.withdrawn else ""
         grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
         when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
         where = event.origin.partition(" sha256:")[0] or event.round or event.source
         aspect = [event.aspect] * several
-        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, stands, event.note, where]
+        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, current, event.note, where]
 
     def plain(self, how: Layout) -> Any:
         rows = [
             event.row()
-            | {"kind": event.kind, "stands": event.id in self.stand, "withdrawn": event.id in self.withdrawn}
+            | {"kind": event.kind, "stands": event.id in self.current, "withdrawn": event.id in self.withdrawn}
             for event in self.events
         ]
         return {"topic": self.topic, "document": self.document, "events": rows}
@@ -111,9 +111,9 @@ class Blame(Answer):
 def blame(log: Log, topic: str, document: str) -> Blame:
     """The history of a document."""
     entries = about(log, topic, document)
-    stand = {each.event.id for each in entries if each.stands}
+    current = {each.event.id for each in entries if each.stands}
     gone = {each.event.id for each in entries if each.withdrawn}
-    return Blame(topic, document, [each.event for each in entries], stand, gone)
+    return Blame(topic, document, [each.event for each in entries], current, gone)
 
 
 def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
@@ -137,7 +137,7 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
 
             decided, where = thaw(opened, name), f"{opened.name}@{name}"
     if not len(decided):
-        raise DataError(f"{where}: no judgments: no label of a person stands")
+        raise DataError(f"{where}: no judgments: no current label of a person")
     answer = Qrels(decided.grades, where)
     answer.remarks = decided.notes()
     return answer

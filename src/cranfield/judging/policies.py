@@ -219,11 +219,11 @@ def meanings(policy: str) -> list[str]:
 
 
 def decide_labels(
-    stand: Sequence[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None = None
+    current: Sequence[GradedLabel], policy: str, how: PolicySettings, gold: Mapping[Subject, float] | None = None
 ) -> DecidedGrades:
     """The grades by a policy that uses labels, given the labels of one aspect."""
-    adjudications = {(each.topic, each.document): each.grade for each in stand if each.side == "adjudication"}
-    everybody = [each for each in stand if each.side == "label"]
+    adjudications = {(each.topic, each.document): each.grade for each in current if each.side == "adjudication"}
+    everybody = [each for each in current if each.side == "label"]
     labels = [each for each in everybody if each.source in how.sources]
     labels.sort(key=lambda each: (each.time, each.id))
     grades, verdict = grades_of(labels), None

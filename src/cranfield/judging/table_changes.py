@@ -76,7 +76,7 @@ class Transaction:
         self.connection = connection
         self.database = database
         self.concurrent = database.dialect == "postgresql"
-        self.replaying = replaying  # records of before, in any order, and not what happens now
+        self.replaying = replaying  # earlier records, in any order, instead of new ones
         self.done: list[dict[str, Any]] = []
         self._now: str | None = None
 
@@ -106,7 +106,7 @@ class Transaction:
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
         if self.connection.execute(ONCE[self.database.dialect, "events"], values).first() is None:
             return False
-        self._stand(event)
+        self._make_current(event)
         fill(self.connection, assignment, event)
         self.done.append({"event": event, "at": self.now})
         return True
@@ -208,7 +208,7 @@ class Transaction:
             return
         if self.replaying and self._gone(event.id):  # it was taken back by a line before its own
             return
-        self._stand(event)
+        self._make_current(event)
         if event.round:
             settle(self.connection, at, event)
 
@@ -217,7 +217,7 @@ class Transaction:
         gone = select(tables.withdrawn.c.id).where(tables.withdrawn.c.id == name)
         return self.connection.execute(gone).first() is not None
 
-    def _stand(self, event: Event) -> None:
+    def _make_current(self, event: Event) -> None:
         """Make an event current if it is later than the current one of its key."""
         key = key_of(event)
         if key is None:
@@ -257,7 +257,7 @@ class Transaction:
         self.connection.execute(delete(tables.standing).where(*where))
         for earlier in self.of_subject(event):
             if key_of(earlier) == key:
-                self._stand(earlier)
+                self._make_current(earlier)
 
     def of_subject(self, event: Event) -> list[Event]:
         """The events about the same topic and document that were not withdrawn."""
@@ -268,7 +268,7 @@ class Transaction:
 
 
 class RecordTables:
-    """The tables of a log that is no database, computed in memory from its records."""
+    """The tables of a log that is not a database, computed in memory from its records."""
 
     def __init__(self, clock: Callable[[], str] | None) -> None:
         self._clock = clock

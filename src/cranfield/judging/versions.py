@@ -276,11 +276,11 @@ def thaw(log: Log, name: str) -> DecidedGrades:
     """The qrels of a version, computed again and compared with their hash."""
     version = find_version(log, name)
     with log.reading() as transaction:
-        stand = current_events(transaction.events(up_to=version.place))
+        current = current_events(transaction.events(up_to=version.place))
         gold = gold_of(transaction, version.gold)
     how = check(version.settings, PolicySettings, f"{log.name}: settings of version {name!r}")
     for policy in meanings(version.policy):
-        decided = decide(stand, policy, how, gold)
+        decided = decide(current, policy, how, gold)
         if hash_of(decided.grades) == version.hash:
             return decided
     frozen = f"frozen ({version.policy}, {version.created[:10]})"

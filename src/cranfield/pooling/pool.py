@@ -1,7 +1,7 @@
 """Runs → pool: which documents assessors judge, in which order, and who judges them; pool and labels → qrels.
 
 A pool is the beginning of a judging session: without labels the strategy's first documents, with a file of labels the
-next batch. The file is shuffled by default, so that its order tells an assessor nothing.
+next batch. The file is shuffled by default, so that its order does not influence assessors.
 
 The labels are the whole state of a session. A resumed session replays its pickers with the labels of the file, so it
 continues where it stopped and stores nothing but the labels and the seed.
@@ -48,7 +48,7 @@ class _Desk:
     """The state of one topic: its picker, and its documents that are picked, leased or labelled."""
 
     picker: Picker
-    handed: int = 0
+    leased: int = 0
     waiting: list[int] = field(default_factory=list)  # picked, leased next
     out: set[int] = field(default_factory=set)  # leased, no label yet
     turn: dict[int, int] = field(default_factory=dict)  # the order of the first lease
@@ -144,7 +144,7 @@ class Session:
 
     def next(self, topic: str | None = None) -> PoolItem | None:
         """Lease the next document of a topic, by default of the topic with the fewest leases; None if none is left."""
-        topics = [topic] if topic is not None else sorted(self._desks, key=lambda name: self._desks[name].handed)
+        topics = [topic] if topic is not None else sorted(self._desks, key=lambda name: self._desks[name].leased)
         return next((item for name in topics for item in self.take(1, name)), None)
 
     def take(self, n: int, topic: str | None = None) -> list[PoolItem]:
@@ -154,8 +154,8 @@ class Session:
         candidates, desk, n = self.rankings[topic], self._desks[topic], self._allowed(n)
         numbers, desk.waiting = desk.waiting[:n], desk.waiting[n:]
         numbers += desk.picker.pick_many(n - len(numbers))
-        items = candidates.items(numbers, count(desk.handed + 1))
-        desk.handed += len(numbers)
+        items = candidates.items(numbers, count(desk.leased + 1))
+        desk.leased += len(numbers)
         desk.out.update(numbers)
         for number in numbers:
             desk.turn.setdefault(number, len(desk.turn))
@@ -164,13 +164,13 @@ class Session:
     def give_back(self, topic: str, document: str) -> None:
         """Return a leased document without a label: it is leased again before any new one.
 
-        The strategy is not told and continues as if the document had not been leased.
+        The strategy is not informed and continues as if the document had not been leased.
         """
         desk, number = self._desks.get(topic), self.rankings[topic].number.get(document)
         if desk is None or number not in desk.out:
             raise DataError(f"topic {topic!r}: {document!r} is not with an assessor, so it cannot be given back")
         desk.out.remove(number)
-        desk.handed -= 1
+        desk.leased -= 1
         desk.waiting.append(number)
         desk.waiting.sort(key=lambda each: desk.turn.get(each, len(desk.turn)))
 
@@ -511,10 +511,10 @@ class Collected:
 
 def collect(pool: Sequence[PoolItem], labels: Iterable[Judgment]) -> Collected:
     """The labels as qrels. Documents of a sampled pool that were not sampled get grade -1, for infAP and xinfAP."""
-    standing = latest(labels)
-    if not any(standing.values()):
+    current = latest(labels)
+    if not any(current.values()):
         raise DataError("no label yet, so there are no qrels to write")
-    grades = {topic: dict(judged) for topic, judged in standing.items()}
+    grades = {topic: dict(judged) for topic, judged in current.items()}
     probabilities: dict[tuple[str, str], tuple[float, str]] = {}
     sampled = any(item.priority == 0 for item in pool)
     missing = 0
@@ -528,9 +528,9 @@ def collect(pool: Sequence[PoolItem], labels: Iterable[Judgment]) -> Collected:
     qrels = Qrels({topic: judged for topic, judged in grades.items() if judged})
     if sampled:
         qrels.extras = Extras(probabilities=probabilities)
-    labelled = ((topic, document) for topic, judged in standing.items() for document in judged)
+    labelled = ((topic, document) for topic, judged in current.items() for document in judged)
     strange = tuple(key for key in labelled if key not in probabilities)
-    return Collected(qrels, sum(map(len, standing.values())), missing, sampled, strange)
+    return Collected(qrels, sum(map(len, current.values())), missing, sampled, strange)
 
 
 def write_collected(collected: Collected, path: str, format: str | None = None) -> None:

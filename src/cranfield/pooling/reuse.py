@@ -90,7 +90,7 @@ class Thin:
         if self.judged >= JUDGED:
             return (
                 f"{self.run}: the top 10 is judged ({self.judged:.0%}), the top 100 is not ({self.judged_deep:.0%}): read "
-                f"measures cut at 10; for {first} read the condensed value and bpref beside it."
+                f"measures cut at 10; for {first} also read the condensed value and bpref."
             )
         if self.judged >= SPARSE:
             return (
@@ -271,7 +271,7 @@ class PoolReuse(Answer):
         if usual <= LARGE:
             return (
                 f"Doubtful: {facts}. Judge what a new run brings to its top before trusting a small difference, or read "
-                "measures for incomplete judgments beside it."
+                "measures for incomplete judgments as well."
             )
         return (
             f"Not fit for reuse as it is: {facts}. A new run is likely to be scored far too low; have its unjudged top "

@@ -1,1 +1,1 @@
-"""Reports: pages, tables for a paper, charts. The numbers come from other rooms."""
+"""Reports: pages, tables for a paper, charts. Other packages compute the numbers."""

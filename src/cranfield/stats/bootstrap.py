@@ -37,7 +37,7 @@ class RedrawnMean:
 
     units: int
     draws: int
-    difference: float  # as the units stand
+    difference: float  # by the current labels
     redrawn: float  # the mean over units and redraws
     corrected: float  # difference + (that of the likeliest labels − redrawn)
     low: float  # the interval around `corrected`, for other units with labels of their own; NaN for a single unit
@@ -54,11 +54,11 @@ class RedrawnMean:
 
 
 def redrawn_mean(
-    standing: npt.ArrayLike, redraws: npt.ArrayLike, level: float = 0.95, likeliest: npt.ArrayLike | None = None
+    current: npt.ArrayLike, redraws: npt.ArrayLike, level: float = 0.95, likeliest: npt.ArrayLike | None = None
 ) -> RedrawnMean:
     """The mean of units by the current labels (one value per unit), and by redraws (rows) of the same units (columns).
 
-    Let m be the mean of a unit over its redraws. The unit counts as `standing + (likeliest − m)`, and the interval is
+    Let m be the mean of a unit over its redraws. The unit counts as `current + (likeliest − m)`, and the interval is
     Student's t over these values. `likeliest` is the value by the most likely labels; the default is the current value.
 
     By the law of total variance, if units and labels are both drawn anew, the variance of the mean is var(m) / n
@@ -71,7 +71,7 @@ def redrawn_mean(
     0.0
     """
     probability("level", level)
-    d, table = np.asarray(standing, np.float64), np.asarray(redraws, np.float64)
+    d, table = np.asarray(current, np.float64), np.asarray(redraws, np.float64)
     if table.ndim != 2 or d.shape != table.shape[1:] or len(table) < 2 or not len(d):
         raise DataError(f"expected two redraws or more of {len(d)} units, found a table of {table.shape}")
     n, draws = len(d), len(table)

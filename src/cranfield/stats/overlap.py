@@ -74,7 +74,7 @@ class TiedRanking:
             raise DataError(f"a ranking's items must be hashable ({error})") from None
         if len(self.place) < len(items):
             again = next(item for i, item in enumerate(items) if self.place[item] != i)
-            raise DataError(f"item {again!r} stands twice in one ranking")
+            raise DataError(f"item {again!r} occurs twice in one ranking")
         ends = np.cumsum(np.array(sizes, np.int64))
         self.items = items
         self.top: Ints = np.repeat(ends - sizes + 1, sizes) if sizes else np.zeros(0, np.int64)

@@ -1,6 +1,6 @@
 """Two groups that were each tried several times on the same blocks: a difference that must hold for new blocks and new tries.
 
-If the tries are averaged and the test is over blocks, these tries stand for the group: with more blocks the test
+If the tries are averaged and the test is over blocks, these tries replace the group: with more blocks the test
 becomes ever more certain of a difference that another try would not show. Here the standard error of the mean
 difference has a part for blocks and a part for the tries of each group, with Satterthwaite's degrees of freedom. A
 group that was tried once is treated as deterministic, because its variance is unknown; `reason` says so.

@@ -494,7 +494,7 @@ REASONS = {
     "disk is full": "cannot be written: the disk is full; nothing was written",
     "disk i/o error": "cannot be written: the disk reports an error, or is full; nothing was written",
     "no space left": "cannot be written: the server's disk is full; nothing was written",
-    "file is not a database": "is no SQLite database; name another file",
+    "file is not a database": "is not a SQLite database; name another file",
     "disk image is malformed": DAMAGED,
     "malformed database schema": DAMAGED,
     "could not decode to utf-8": DAMAGED,

@@ -67,7 +67,7 @@ def _look_at_encoding(file: CheckedFile) -> Iterator[Finding]:
         return
     lines, mixed = _undecodable(file)
     if len(lines):
-        also = " beside others in UTF-8, so the file mixes encodings" if mixed else ", perhaps Latin-1 or Windows-1252"
+        also = "; other lines are UTF-8, so the file mixes encodings" if mixed else ", perhaps Latin-1 or Windows-1252"
         yield _of_lines(file, "not-utf-8", lines, f"not in UTF-8{also}")
     if counts[[0xC2, 0xE1, 0xE2, 0xE3, 0xEF]].any():
         offsets = [match.start() for match in re.finditer(INVISIBLE, file.buffer) if match.start()]

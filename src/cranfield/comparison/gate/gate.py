@@ -473,7 +473,7 @@ def gate(
 def _remarks(
     scores: Scores, without_gone: int | None, question: GateQuestion, drops_typed: bool, drops: Mapping[str, float]
 ) -> list[str]:
-    """Remarks beside the verdicts. `without_gone` is the number of removed documents, or None if none were to be removed."""
+    """Remarks on the verdicts. `without_gone` is the number of removed documents, or None if none were to be removed."""
     remarks = [] if float(np.nanmax(np.abs(scores.values[0]), initial=0)) else ["the baseline scores 0 on every topic"]
     if scores.weights is not None:
         remarks.append(scores.weights.in_words(scores.topics))

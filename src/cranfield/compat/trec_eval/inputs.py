@@ -3,7 +3,7 @@
 Options are read as getopt reads them: before or after the two files, in short or long form. One option is ours: `--as 9` or
 `--as 10` selects the version of trec_eval. Some errors are fatal at once, others only when a topic is reached.
 A malformed line stops at once (exit code 2). A document named twice stops when its topic is evaluated
-(exit code 4), and only if it stands above the cut of `-M`.
+(exit code 4), and only if its rank is within the limit of `-M`.
 """
 
 from __future__ import annotations

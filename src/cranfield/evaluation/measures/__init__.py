@@ -1,7 +1,8 @@
 """The measures: definition, names and formula of each. One file per family.
 
 The common families are loaded at once. The other files of this folder are loaded when a name is not found or when all
-measures are listed: a command that scores five topics should not wait for fairness.
+measures are listed: a command that scores five topics should not wait for fairness. In the descriptions, `lecture 000`
+to `lecture 004` are lectures on information retrieval; tests compute the figures of their examples.
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ class AP(_Binary):
     Relevant documents that were not returned count as precision 0. `divide` says over how many to average when the
     list is cut: all relevant documents (trec_eval), no more than k of them (Vespa, Kaggle), or only those found.
 
-    Use it to compare rankings as a whole with binary judgments: lecture 000 calls it the standard measure, as it moves
-    with the place of every relevant document. Not where grades differ (nDCG, GAP), where users look at the first page
-    only (P@k, RR), or where many documents are unjudged. Dividing by the documents found instead of all relevant ones
-    is the common mistake that the lecture warns of. Its geometric mean, gmean(AP), depends most on hard topics.
+    Use it to compare rankings as a whole with binary judgments: lecture 000 calls it the standard measure, because it
+    depends on the rank of every relevant document. Not where grades differ (nDCG, GAP), where users look at the first
+    page only (P@k, RR), or where many documents are unjudged. Dividing by the documents found instead of all relevant
+    ones is a common mistake; the lecture warns of it. Its geometric mean, gmean(AP), depends most on hard topics.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4, "c": 3}}
@@ -47,7 +47,9 @@ class AP(_Binary):
         "lectures": ("gMAP = gmean(AP)", "GMAP = gmean(AP)"),
         "ranx": ("map",),
     }
-    divide = Choice("relevant", "over how many documents it averages", "cut", "found")
+    divide = Choice(
+        "relevant", "the divisor: all relevant documents, no more than k of them, or those found", "cut", "found"
+    )
     rewrites = {
         "divide=cut": (" / rank) / relevant documents", " / rank) / min(k, relevant documents)"),
         "divide=found": (" / rank) / relevant documents", " / rank) / relevant documents found"),
@@ -103,7 +105,7 @@ class _Interpolated(_Binary):
     """Measures of interpolated precision at recall levels."""
 
     reference = "Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8"
-    level = Choice("exact", "how a recall level becomes a number of documents", "trec_eval-9", "trec_eval-10")
+    level = Choice("exact", "rule that turns a recall level into a number of documents", "trec_eval-9", "trec_eval-10")
     rewrites = {
         f"level=trec_eval-{version}": ("", f",  a level x is reached with ⌊x · R + {half}⌋ relevant documents")
         for version, half in ((9, 0.9), (10, 0.5))
@@ -121,12 +123,11 @@ class _Interpolated(_Binary):
 class IPrec(_Interpolated):
     """Interpolated precision: the highest precision at any recall of at least the level given.
 
-    A level is reached when that share of the relevant documents has been found; trec_eval 9 and 10 round the number
-    of documents differently, which `level` repeats.
+    A recall level is reached when that share of the relevant documents has been found. trec_eval 9 and trec_eval 10
+    round this number of documents differently; `level` chooses the rule.
 
     Use it to draw curves that can be averaged over topics, as lecture 002 explains: raw precision jumps up and down,
-    the interpolated one never rises. Do not use it as a single figure, nor as the precision that the list has at that
-    rank.
+    the interpolated one never rises. Do not use it as a single figure: it is not the list's precision at that rank.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4, "c": 3}}
@@ -146,8 +147,8 @@ class IPrec(_Interpolated):
 class ElevenPoint(_Interpolated):
     """Eleven-point average precision: interpolated precision averaged over recall 0, 0.1, … 1.
 
-    Use it to compare with papers from before AP was common; not in new work, where AP says the same without interpolation.
-    Lecture 002 gives the standard recall levels.
+    Use it to compare with papers from before AP was common; not in new work: AP measures the same without
+    interpolation. Lecture 002 gives the standard recall levels.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 5, "b": 4, "c": 3}}
@@ -168,9 +169,10 @@ class ElevenPoint(_Interpolated):
 
 
 class YAAP(_Binary):
-    """Yet another average precision: a log-odds of average precision, which is fairer to average over topics.
+    """Yet another average precision: the log-odds of average precision, which is fairer to average over topics.
 
-    A topic on which one system finds nearly everything, or nearly nothing, counts as much as one in the middle.
+    On the plain scale, differences between systems near 0 or 1 hardly change the mean; as log-odds they count as much as
+    differences in the middle.
 
     Use it for statistical tests that want values without a ceiling; not to report to readers, as it has no bounds.
     Lecture 000 raises the question how best to average AP over topics.
@@ -198,7 +200,7 @@ class YAAP(_Binary):
 
 
 class GAP(Measure):
-    """Graded average precision: average precision over users who differ in the grade from which they call a document relevant.
+    """Graded average precision: average precision over users with different thresholds of relevance.
 
     Each grade is some user's threshold; the measure adds up average precision's numerator over the thresholds, weighted
     by how many users have them, and divides by the most it could be. `gain` gives the share of users for whom a grade is

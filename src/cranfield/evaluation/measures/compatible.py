@@ -25,14 +25,14 @@ LEAST_LOG2 = -1075  # 2 to the power of this, and of anything below, is 0 as a d
 
 
 class Accuracy(Binary):
-    """Pairwise accuracy: the share of pairs of a relevant and another document that stand in the right order.
+    """Pairwise accuracy: the share of pairs of a relevant and another document that are in the right order.
 
     Only returned documents (down to rank k) count; unjudged documents count as not relevant, unless `judged_only`. A
     list without a relevant document scores 0, or is left out of the mean with `nothing_found=skip`, as in ir_measures.
     A list of relevant documents only scores 1. The accuracy of a contingency table is another measure, SetAccuracy.
 
-    Use it to see whether a ranker that was trained on pairs learnt them; not to compare systems, because documents that
-    were not returned cost nothing, and a swap at the very end of the list counts as much as one at its top.
+    Use it to see whether a ranker that was trained on pairs learnt them; not to compare systems: documents that were
+    not returned cost nothing, and a swap at the end of the list counts as much as a swap at the top.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "c": 1}}, {"q": {"a": 4, "b": 3, "c": 2, "d": 1}}, "Accuracy").mean()
@@ -71,10 +71,10 @@ class Compat(Measure):
     run's own order, those not returned last. `normalize` divides by the overlap of the ideal ranking with itself,
     which is below 1 where it is shorter than the ranks compared. The ranks compared are those of the longer of both
     lists, as in ir_measures; with @k they are 1 to k, also where both lists have ended, as in the authors' own program
-    (`Compat@1000`). The two differ most for short lists: past their end the overlap does not change.
+    (`Compat@1000`). The two rules differ most for short lists, because the overlap does not change below their end.
 
     Use it where judgments are an order rather than amounts (preferences, crowds, many grades), because it asks for no
-    gain; not where only the relevant documents matter and all grades are alike: AP or RBP are simpler then.
+    gain; not for binary judgments, where AP or RBP are simpler.
 
     >>> from cranfield import evaluate
     >>> qrels = {"q": {"a": 2, "b": 1}}
@@ -88,7 +88,7 @@ class Compat(Measure):
     peers = {"ir_measures": ("Compat",), "papers": ("Compatibility", "compatibility")}
     synonyms = {"depth": "k"}
     normalised = True
-    p = Real(0.95, "how likely a reader goes on from one rank to the next", low=0, high=1, open=True)
+    p = Real(0.95, "the probability of going on to the next rank", low=0, high=1, open=True)
     normalize = Flag("divide by the overlap of the ideal ranking with itself", default=True)
     k = Depth("how many ranks are compared")
     rewrites = {"normalize=False": (" / RBO(ideal, ideal)", "")}
@@ -159,8 +159,8 @@ class RPP(_Paired):
     The run's i-th relevant document is compared with the baseline's, whichever documents they are: 1 for the one that
     comes first, −1 for the other, averaged over all relevant documents. A document that was not found comes last.
 
-    Use it to tell apart runs that nDCG or AP call equal; not as a score: it says which of two runs is preferred, and
-    preferences over three runs can go in a circle.
+    Use it to separate runs with equal nDCG or AP. Do not use it as a score: it only says which of two runs is
+    preferred, and preferences among three runs can be circular.
 
     >>> from cranfield import evaluate
     >>> qrels, old = {"q": {"a": 1, "b": 1, "c": 1}}, {"q": {"a": 4, "x": 3, "b": 2, "y": 1}}
@@ -171,7 +171,7 @@ class RPP(_Paired):
     formula = "Σ over i of w(i) · sign(rank of the baseline's i-th relevant document − rank of the run's),  Σ w = 1"
     reference = "Diaz & Ferraro (2022), Offline retrieval evaluation without evaluation metrics, SIGIR"
     peers = {"pref_eval": ("rpp", "invrpp = RPP(weights=inverse)", "dcgrpp = RPP(weights=dcg)")}
-    weights = Choice("uniform", "how recall levels are weighed: alike, by 1/i, or by 1/log2(i + 1)", "inverse", "dcg")
+    weights = Choice("uniform", "the weights of recall levels: equal, 1/i, or 1/log2(i + 1)", "inverse", "dcg")
     rewrites = {
         "weights=uniform": ("", ",  w(i) the same for all i"),
         "weights=inverse": ("", ",  w(i) in proportion to 1 / i"),
@@ -221,8 +221,8 @@ class LexiPrecision(_Paired):
 
     Where both find it at the same rank the second decides, and so on; 0 if all are alike.
 
-    Use it in place of RR, which ties on most topics of good systems; not where one relevant document is all a user
-    wants, because then RR's ties are true.
+    Use it in place of RR, which ties on most topics of good systems; not where users want a single relevant document,
+    because there RR is right to call such systems equal.
 
     >>> from cranfield import evaluate
     >>> qrels, old = {"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "x": 2, "b": 1}}

@@ -109,7 +109,7 @@ class Prevalence(_Share):
     """Prevalence, or generality: the share of the collection that is relevant. It says nothing about the run.
 
     Use it to see how hard a topic is: it is the precision of returning everything, the "naive" system of the lecture
-    (004). Not a measure of a system.
+    (004). It does not measure a system.
 
     >>> from cranfield import Extras, evaluate
     >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 3}}, "Prevalence", extras=Extras(size=10)).mean()
@@ -304,7 +304,8 @@ class DOR(_Likelihood):
 
 
 class AUROC(Binary):
-    """Area under the ROC curve: the probability that a relevant document stands above one that is not, over the collection.
+    """Area under the ROC curve: the probability that a relevant document of the collection ranks above another
+    document.
 
     Documents that were not returned are tied below all returned ones; pairs of tied documents count one half. Use it to
     compare rankers that score every document, as it does not depend on prevalence; not for search, where the top of the

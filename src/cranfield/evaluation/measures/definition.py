@@ -54,7 +54,7 @@ class Gain(Parameter[Gains]):
     NAMES = ("linear", "exp2", "signed", "signed-exp2")
 
     def __init__(self) -> None:
-        super().__init__("linear", "what a grade is worth")
+        super().__init__("linear", "the gain of a grade")
 
     @property
     def range(self) -> str:

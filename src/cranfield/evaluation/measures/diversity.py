@@ -204,7 +204,7 @@ class _BySubtopic(Measure):
 class _Novelty(_BySubtopic):
     """The gain of an answer falls with each answer above it to the same subtopic, and with its rank."""
 
-    alpha = Real(0.5, "how much of its worth a subtopic loses each time it is answered", low=0, high=1)
+    alpha = Real(0.5, "the share of its worth that a subtopic loses with each answer", low=0, high=1)
 
     @abstractmethod
     def discount(self, rank: Longs | Ints) -> Floats:
@@ -243,7 +243,7 @@ class _Patient(_Novelty):
 class _PerFullList(_Novelty):
     """The gain divided by that of a list whose every document answers all subtopics."""
 
-    k = Whole(..., "how many ranks are looked at")
+    k = Whole(..., "the number of ranks that count (cut-off)")
 
     def score(self, hits: Hits) -> Floats:
         rank = np.arange(1, self.k + 1)
@@ -276,9 +276,9 @@ class alpha_DCG(_PerFullList, _Logarithmic):
     """α-DCG: discounted gain where each further document on a subtopic is worth 1 − alpha of the one before it.
 
     The sum is divided by that of an imaginary list whose every document answers all subtopics, so that topics can be
-    averaged. ndeval does the same (except @1, by mistake). Use it to compare runs on the same topics when documents
-    of several meanings are wanted (the diversity task: complete coverage, no redundancy, lecture 002); not to say how
-    good a run could still become, as no real list may reach 1: that is alpha_nDCG.
+    averaged. ndeval does the same (except @1, by mistake). Use it to compare runs on the same topics when documents of
+    several meanings are wanted (the diversity task: complete coverage, no redundancy, lecture 002); not to see how far
+    a run is from the best possible list, because no real list may reach 1 (use alpha_nDCG).
 
     >>> from cranfield import evaluate
     >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
@@ -294,11 +294,11 @@ class alpha_DCG(_PerFullList, _Logarithmic):
 class alpha_nDCG(_PerIdeal, _Logarithmic):
     """α-nDCG: α-DCG divided by that of an ideal list, in which each next document adds the most.
 
-    The ideal is greedy, as in ndeval: not always the best list, so that a run can pass 1 by a little (on the topics of
-    TREC's Web track 2009 the best list gains up to 1.6 % more); `ideal=exact` takes the best list and stops where there
-    are too many to try. Without @k the ideal holds every relevant document. Use it where queries are ambiguous or have
-    several sides (lecture 002) and judgments say which side a document answers; not when subtopics differ in weight,
-    for here they count the same.
+    The ideal list is built greedily, as in ndeval. It is not always the best list, so a run can slightly exceed 1 (on
+    the topics of TREC's Web track 2009 the best list gains up to 1.6 % more). `ideal=exact` takes the best list, and
+    raises an error if there are too many lists to try. Without @k the ideal holds every relevant document. Use it where
+    queries are ambiguous or have several sides (lecture 002) and judgments say which side a document answers; not when
+    subtopics differ in weight, because here they count the same.
 
     >>> from cranfield import evaluate
     >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
@@ -334,8 +334,8 @@ class ERR_IA(_PerFullList, _Reciprocal):
 class nERR_IA(_PerIdeal, _Reciprocal):
     """Normalised intent-aware ERR: ERR-IA divided by that of the greedy ideal list.
 
-    The ideal is that of alpha_nDCG and a run can pass 1 by a little. Use it as ERR_IA where topics differ in how many
-    relevant documents they have; not beside values of ERR_IA.
+    The ideal list is that of alpha_nDCG, and a run can slightly exceed 1. Use it like ERR_IA, where topics differ in
+    how many relevant documents they have; not to compare with values of ERR_IA.
 
     >>> from cranfield import evaluate
     >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
@@ -373,8 +373,8 @@ class NRBP(_Patient):
 class nNRBP(_PerIdeal, _Patient):
     """Normalised NRBP: novelty- and rank-biased precision divided by that of the greedy ideal list.
 
-    Use it as NRBP where topics differ in how many relevant documents they have; not beside values of NRBP. A run can
-    pass 1 by a little, as the greedy list is not always the best.
+    Use it like NRBP, where topics differ in how many relevant documents they have; not to compare with values of NRBP.
+    A run can slightly exceed 1, because the greedy list is not always the best.
 
     >>> from cranfield import evaluate
     >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
@@ -435,8 +435,8 @@ def _ties_by_subtopic(hits: Hits, rel: float) -> TieGroups:
 class P_IA(_BySubtopic, Binary):
     """Intent-aware precision at k: precision at k for each subtopic, averaged over the subtopics.
 
-    Use it for a first page that should serve every meaning; not to reward novelty, nor as a share: 1 is reached only
-    by documents that answer every subtopic.
+    Use it for a first page that should serve every meaning; not to reward novelty. Few lists can reach 1: every
+    document would have to answer every subtopic.
 
     >>> from cranfield import evaluate
     >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"
@@ -447,7 +447,7 @@ class P_IA(_BySubtopic, Binary):
     formula = "1/(N·k) · Σ over ranks r ≤ k of the subtopics that the document at r answers"
     reference = AGRAWAL
     peers = {"ndeval": ("P-IA",)}
-    k = Whole(..., "how many ranks are looked at")
+    k = Whole(..., "the number of ranks that count (cut-off)")
 
     def score(self, hits: Hits) -> Floats:
         return ratio(hits.judgments.sum(self.answers(hits).topic, 1), self.subtopics(hits).number) / self.k
@@ -457,7 +457,7 @@ class StRecall(_BySubtopic, Binary):
     """Subtopic recall: the share of the subtopics that the first k documents answer.
 
     Use it to see coverage alone (lecture 002: together the pages should cover the query completely); not to compare
-    orders within the first k, to which it is blind.
+    orders within the first k ranks, which it ignores.
 
     >>> from cranfield import evaluate
     >>> qrels = b"q 1 a 1\\nq 1 b 1\\nq 2 c 1\\n"

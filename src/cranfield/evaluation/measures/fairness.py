@@ -119,8 +119,8 @@ class EE_D(_Exposure):
     """Expected exposure disparity: the sum of squared exposures; how unevenly attention falls on documents.
 
     Lower is fairer. One fixed list has the highest disparity there is; only a system that varies its order can lower
-    it. Use it with EE_R to place a system between even and accurate exposure; not alone: an empty list scores 0. The
-    lectures name fairness among the goals beyond relevance (003).
+    it. Use it with EE_R to place a system between even and accurate exposure; not alone: an empty list scores 0.
+    Lecture 003 names fairness among the goals beyond relevance.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 2, "b": 1}}, "EE_D").mean()  # 1² + 0.5²
@@ -141,7 +141,7 @@ class EE_D(_Exposure):
 class EE_R(_Exposure):
     """Expected exposure relevance: how far exposure goes where it is deserved.
 
-    The deserved exposure ε* of a document is what it gets when documents of higher grades stand above it and those of
+    The deserved exposure ε* of a document is what it gets when documents of higher grades are above it and those of
     its own grade take turns. Higher is better. Use it with EE_D; not to compare topics, since the most that can be
     reached depends on their judgments.
 
@@ -265,9 +265,9 @@ class GroupEE_R(_GroupExposure):
 class GroupEE_L(_GroupExposure):
     """Group exposure loss: the squared distance between the exposure that groups get and the one they deserve.
 
-    Lower is better; 0 when every group gets what its relevant documents deserve, however these are ordered inside
-    the group. Use it to ask whether groups of authors or sources are treated alike at equal relevance; not with a
-    handful of relevant documents, where one rank decides.
+    Lower is better; 0 when every group gets what its relevant documents deserve, however these are ordered inside the
+    group. Use it to ask whether groups of authors or sources are treated alike at equal relevance; not with only a few
+    relevant documents, where a single rank decides.
 
     >>> from cranfield import Extras, evaluate
     >>> extras = Extras(groups={"a": {"x": 1}, "b": {"y": 1}})
@@ -292,7 +292,7 @@ class AWRF(Measure):
     `uniform` over all groups. `js` is the Jensen-Shannon divergence in nats as those tracks compute it, so that the
     worst score is 1 − ln 2 = 0.307. With `js2` (in bits) and `absolute` (half the absolute differences) it is 0. Use it
     for fairness to groups whatever the relevance, next to a measure of relevance (the tracks multiply it by nDCG); not
-    alone, for irrelevant documents can be shown fairly too.
+    alone, because irrelevant documents can be shown fairly too.
 
     >>> from cranfield import Extras, evaluate
     >>> extras = Extras(groups={"a": {"x": 1}, "b": {"y": 1}, "c": {"y": 1}})
@@ -311,8 +311,8 @@ class AWRF(Measure):
     ideal_is_best = False
     monotone = False
     attention = Choice("log", "how attention falls with rank", "dcg", "geometric")
-    target = Choice("relevant", "the shares that groups should get", "uniform")
-    distance = Choice("js", "how shares are compared", "js2", "absolute")
+    target = Choice("relevant", "the target shares of the groups", "uniform")
+    distance = Choice("js", "the distance between shares", "js2", "absolute")
     p = Real(0.5, "the probability of going on to the next rank (attention=geometric)", low=0, high=1, open=True)
     rel = Real(1, "the lowest relevant grade (target=relevant)")
     k = Depth()
@@ -423,7 +423,7 @@ class uRBP(_SecondAspect):
     peers = {"trectools": ("urbp",), "papers": ("uRBPgr",)}
     p = Real(0.8, "the probability of going on to the next rank", low=0, high=1, open=True)
     rel = Real(1, "the lowest relevant grade")
-    worth = Choice("graded", "what a grade of the second aspect is worth: grade / max, or 1 from max on", "binary")
+    worth = Choice("graded", "the worth of a grade of the second aspect: grade / max, or 1 from max on", "binary")
     max = Real(1, "the grade of the second aspect that is worth 1", low=0, open=True)
     k = Depth()
 
@@ -452,7 +452,7 @@ class uBpref(_SecondAspect, Binary):
     reference = PALOTTI
     peers = {"trectools": ("ubpref",)}
     at = None
-    worth = Choice("graded", "what a grade of the second aspect is worth: grade / max, or 1 from max on", "binary")
+    worth = Choice("graded", "the worth of a grade of the second aspect: grade / max, or 1 from max on", "binary")
     max = Real(1, "the grade of the second aspect that is worth 1", low=0, open=True)
 
     def score(self, hits: Hits) -> Floats:

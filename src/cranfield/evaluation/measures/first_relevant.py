@@ -229,9 +229,9 @@ class nERR(_Cascade):
 class FirstRel(_First):
     """The rank of the first relevant document. Lower is better.
 
-    A topic without one has no value and is left out of the mean; `unfound=1000` counts it as found at rank 1000. Use it
-    for known items, with `median(FirstRel)`, to say how far users must read; not its mean, which the worst topics
-    dominate, as lectures 000 and 002 point out: that is why RR is averaged instead.
+    A topic without a relevant document in the list has no value and is left out of the mean; `unfound=1000` counts it
+    as found at rank 1000. Use it for known items, with `median(FirstRel)`, to say how far users must read. Do not use
+    its mean, which the worst topics dominate; for this reason RR is averaged instead (lectures 000 and 002).
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2}, "r": {"a": 3, "b": 2}}
@@ -246,7 +246,7 @@ class FirstRel(_First):
     monotone = False
     empty_is_zero = False
     undefined = "no relevant document was returned (unless `unfound` gives its rank)"
-    unfound = Whole(0, "the rank that counts where there is none; 0 leaves the topic out", low=0)
+    unfound = Whole(0, "the rank of a topic without a relevant document; 0 leaves the topic out", low=0)
 
     def score(self, hits: Hits) -> Floats:
         found = hits.top(self.k).relevant(self.rel)

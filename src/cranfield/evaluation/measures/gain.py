@@ -36,8 +36,8 @@ class _Discounted(_Gained):
     synonyms = SYNONYMS
     level = "lowest"  # trec_eval's -l leaves gains as they are, ranx's -l2 does not
     discount = Choice("log2", "how a gain is discounted by its rank", "jk")
-    base = Real(2, "the logarithm's base for discount=jk", low=1, open=True)
-    lowest = Real(0, "the lowest grade above 0 that is worth anything", low=0)
+    base = Real(2, "the base of the logarithm, for discount=jk", low=1, open=True)
+    lowest = Real(0, "the lowest grade with a gain; lower grades have gain 0", low=0)
     k = Depth()
     rewrites = {"discount=jk": ("", ",  DCG = Σ gain / max(1, log(rank) / log(base))")}
 
@@ -285,8 +285,9 @@ class IdealDCG(_Discounted):
 class nDCGrel(_Gained):
     """nDCG averaged over the relevant documents: nDCG at the rank of each, and at the list's end for those not found.
 
-    nDCG depends on the cut-off. This measure takes the ranks of the topic's own relevant documents as cut-offs. Use it where
-    topics have very different numbers of relevant documents; not for the first page alone, nor beside published nDCG.
+    nDCG depends on the cut-off. This measure takes the ranks of the topic's own relevant documents as cut-offs. Use it
+    where topics have very different numbers of relevant documents; not for the first page alone, nor to compare with
+    published nDCG.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "b": 1}}, {"q": {"x": 3, "a": 2}}, "nDCGrel").mean(), 4)
@@ -308,9 +309,8 @@ class Rndcg(_Gained):
 
     With 5 documents of grade 2 and 10 of grade 1 it is the mean of nDCG@5, nDCG@15 and, if more than 15 documents were
     returned, nDCG of the whole list. trec_eval omits the last one if exactly one more document was returned (16 here),
-    because its loop has passed that document before it looks for the end. `cranfield trec_eval` repeats this, and so does
-    `end=trec_eval`, which the presets of trec_eval set. Use it where no one cut-off suits all topics; not where
-    users read a fixed number of results.
+    because of an error in its loop. `cranfield trec_eval` repeats this, and so does `end=trec_eval`, which the presets
+    of trec_eval set. Use it where no single cut-off suits all topics; not where users read a fixed number of results.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 2, "b": 1}}, {"q": {"b": 2, "a": 1}}, "Rndcg").mean(), 4)
@@ -324,7 +324,9 @@ class Rndcg(_Gained):
     rewrites = {"end=trec_eval": ("if it is longer", "if it is longer by two documents or more")}
     at = None
     normalised = True
-    end = Choice("counts", "whether the end of a list counts that is longer by one document", "trec_eval")
+    end = Choice(
+        "counts", "whether the end of a list counts if the list is one document longer than the ideal one", "trec_eval"
+    )
 
     def score(self, hits: Hits) -> Floats:
         slack = 1 if self.end == "trec_eval" else 0
@@ -334,8 +336,8 @@ class Rndcg(_Gained):
 class G(_Gained):
     """Normalised gain: each document's gain, discounted by how far the run lags behind the ideal one at its rank.
 
-    Between average precision and nDCG: a document that comes late because better ones came first loses nothing. Use it to
-    repeat trec_eval's output; not as a headline, for it was an experiment that few have taken up.
+    A document that ranks low only because better ones rank above it loses nothing. Use it to repeat trec_eval's output;
+    not as the main number of a report, because hardly anyone uses it.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 2, "b": 1}}, {"q": {"b": 2, "a": 1}}, "G").mean(), 4)
@@ -355,10 +357,10 @@ class G(_Gained):
 
 
 class binG(Binary):
-    """Binary normalised gain: each relevant document counts less the more nonrelevant ones stand above it.
+    """Binary normalised gain: each relevant document counts less the more nonrelevant ones are above it.
 
-    Use it to repeat trec_eval's output, or for a user whom useless documents put off more than depth does; not as a
-    headline, for it was an experiment that few have taken up.
+    Use it to repeat trec_eval's output, or for a user who minds useless documents more than depth; not as the main
+    number of a report, because hardly anyone uses it.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "b": 1}}, {"q": {"a": 3, "x": 2, "b": 1}}, "binG").mean(), 4)
@@ -399,7 +401,7 @@ class pFound(Measure):
     reference = "Gulin, Karpovich, Raskovalov & Segalovich (2009), Yandex at ROMIP'2009"
     peers = {"CatBoost": ("PFound = pFound(gain=grade)",)}
     stop = Real(0.15, "the probability of giving up at a rank", low=0, high=1)
-    gain = Choice("yandex", "how likely a grade satisfies", "grade")
+    gain = Choice("yandex", "the probability that a grade satisfies the user", "grade")
     max = Real(1, "the grade that satisfies everyone (gain=grade)", low=0, open=True)
     k = Depth()
     rewrites = {

@@ -27,12 +27,12 @@ class _Coverage(Measure):
 
 
 class Bpref(Binary):
-    """Binary preference: how seldom a judged nonrelevant document stands above a relevant one.
+    """Binary preference: how rarely documents judged nonrelevant rank above relevant ones.
 
     Unjudged documents are ignored, so it changes little when judgments are incomplete.
 
-    Use it where judgments are thin and a new system returns documents nobody looked at; not where judgments are
-    complete, since it ignores how far down the documents stand.
+    Use it where few documents are judged and a new system returns unjudged ones; not where judgments are complete,
+    because it ignores the ranks and reads only the order.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 4, "x": 3, "b": 2, "c": 1}}
@@ -58,7 +58,7 @@ class Bpref(Binary):
         return ratio(found.sum(1 - ratio(above, bound)), relevant)
 
     def expected(self, hits: Hits) -> Floats:
-        """The mean over the orders of ties: none to all nonrelevant documents of the tie stand above, equally likely."""
+        """The mean over the orders of ties: none to all nonrelevant documents of the tie come first, equally likely."""
         found, wrong = hits.relevant(self.rel), hits.nonrelevant(self.rel)
         before = found.above(wrong, found.tied_from)
         tied, most = found.above(wrong, found.tied_to + 1) - before, hits.n_relevant(self.rel)[found.topic]
@@ -66,7 +66,7 @@ class Bpref(Binary):
         return self._share(hits, above)
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
-        """How many judged nonrelevant documents stand above each relevant one."""
+        """How many documents judged nonrelevant are above each relevant one."""
         return traced(hits.grade >= self.rel, {"nonrelevant above": hits.above(hits.nonrelevant(self.rel))})
 
     def worked(self, hits: Hits) -> tuple[str, dict[str, Any]]:
@@ -86,7 +86,7 @@ class infAP(Binary):
     """Inferred average precision: AP estimated from a random sample of the pool. A negative grade: pooled, but not judged.
 
     Use it where a random part of the pool was judged and the rest is marked as pooled; not on ordinary qrels, where it
-    equals AP or guesses.
+    equals AP if everything is judged, and is a guess if not.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 4, "b": 3, "c": 2}}
@@ -120,12 +120,14 @@ class infAP(Binary):
 
 
 class Judged(_Coverage):
-    """Judged at k: the share of the documents at the first k ranks that were judged. A low value means guesswork.
+    """Judged at k: the share of the documents at the first k ranks that were judged. A low value means that scores of
+    the run are guesswork.
 
     A list of fewer than k documents is divided by its length, as ir_measures and the TREC-COVID leaderboards do;
     `divide=k` always divides by k.
 
-    Use it beside every score of a system that was not pooled; not as a score: it rewards resembling the pooled systems.
+    Report it next to every score of a system that was not pooled. It is not a score itself: it is high for systems that
+    resemble the pooled ones.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 0}}, {"q": {"a": 3, "b": 2}}, "Judged@2").mean()
@@ -134,7 +136,7 @@ class Judged(_Coverage):
 
     formula = "judged documents at ranks 1…k / documents at ranks 1…k"
     reference = POOLING
-    divide = Choice("returned", "what the number of judged documents is divided by", "k")
+    divide = Choice("returned", "the divisor: the number of documents returned (at most k), or k", "k")
     rewrites = {"divide=k": ("/ documents at ranks 1…k", "/ k")}
     k = Depth()
 
@@ -158,7 +160,7 @@ class Unjudged(_Coverage):
     formula = "unjudged documents at ranks 1…k / k"
     reference = POOLING
     peers = {"trec_eval": ("unj_{k}",)}
-    k = Whole(..., "how many ranks are looked at")
+    k = Whole(..., "the number of ranks that count (cut-off)")
 
     def score(self, hits: Hits) -> Floats:
         top = hits.top(self.k)
@@ -184,7 +186,7 @@ class Hole(_Coverage):
     formula = "documents at ranks 1…k that are judged for no topic / k"
     reference = "Thakur, Reimers, Rücklé, Srivastava & Gurevych (2021), BEIR, NeurIPS Datasets and Benchmarks"
     peers = {"beir": ("Hole",)}
-    k = Whole(..., "how many ranks are looked at")
+    k = Whole(..., "the number of ranks that count (cut-off)")
 
     def score(self, hits: Hits) -> Floats:
         top = hits.top(self.k)

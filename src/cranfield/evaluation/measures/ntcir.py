@@ -52,7 +52,7 @@ class _Blended(Measure):
     reference = ONE_GOOD
     normalised = True
     monotone = False
-    beta = Real(1, "how much gain counts beside the number of relevant documents", low=0)
+    beta = Real(1, "the weight of gain, next to the number of relevant documents", low=0)
     gain = Gain()
     k = Depth()
 
@@ -68,8 +68,9 @@ class Q(_Blended):
     Average precision for graded judgments: `beta=0` is average precision, a larger one lets grades count for more. With
     a cut-off it divides by min(R, k), as NTCIREVAL does. Use it where average precision would be used but grades matter
     (why they should: lecture 003), above all when missing a highly relevant document should cost more; not where only
-    the first page counts (nDCG@k), and not beside published AP, from which it differs even for binary judgments (past
-    rank R). With a large beta a marginal document moved up can lower it: the ideal list is richer there.
+    the first page counts (nDCG@k). Do not compare it with published AP: below rank R it differs even for binary
+    judgments. With a large beta, moving up a document of a low grade can lower the score, because the ideal list has
+    more gain there.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"x": 4, "a": 3, "b": 2}}
@@ -91,8 +92,8 @@ class Omeasure(_Blended):
     """O-measure: the blended ratio at the first relevant document: reciprocal rank for graded judgments.
 
     Use it for a user who wants one document and takes the first that is relevant (reciprocal rank's user in lecture
-    003), where a better one there should count for more; not where the user would go on to the best one (Pmeasure,
-    Pplus), nor for topics of many answers. A poor document put above a good one can lower it.
+    003), where a better first document should score more; not where the user goes on to the best one (Pmeasure, Pplus),
+    nor for topics with many answers. A poor document put above a good one can lower it.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "Omeasure").mean()  # (1 + 1) / (1 + 3)
@@ -108,12 +109,12 @@ class Omeasure(_Blended):
 
 
 class Pmeasure(_Blended):
-    """P-measure: the blended ratio at the best document found, the one of the highest gain that stands nearest the top.
+    """P-measure: the blended ratio at the best document found, the one of the highest gain nearest the top.
 
-    Relevant documents above it count too. Use it for a user who looks for one very good document and knows it when it
-    comes; not for the first relevant one (Omeasure), nor to compare runs by documents that they never found: the best
-    is the best *returned*, and what stands above it counts in its favour. NTCIR prints it as P-measure; `P` is
-    precision here.
+    Relevant documents above it count too. Use it for a user who looks for one very good document and recognises it; not
+    for a user who takes the first relevant one (Omeasure). The best document is the best one *returned*: a run is not
+    punished for better documents that it missed, and relevant documents above the best one raise the score. NTCIR
+    prints it as P-measure; `P` is precision here.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "Pmeasure").mean()  # (2 + 4) / (2 + 4)
@@ -132,9 +133,9 @@ class Pmeasure(_Blended):
 class Pplus(_Blended):
     """P+: the blended ratio averaged over the relevant documents down to the best one found.
 
-    Users are equally likely to stop at each of these documents, while P-measure's users all go on to the best one. Use it
-    for users who want one very good document, if the documents on the way count too; not for topics
-    where everything relevant is wanted (Q, AP). The best is the best *returned*.
+    Users are equally likely to stop at each of these documents, while P-measure's users all go on to the best one. Use
+    it for users who want one very good document, if the documents on the way count too; not for topics where users want
+    everything relevant (Q, AP). The best document is the best one *returned*.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 3}}, {"q": {"a": 3, "b": 2}}, "Pplus").mean()  # (2/4 + 6/6) / 2
@@ -172,11 +173,11 @@ class Stops(Gain):
 class NCU(Measure):
     """Normalised cumulative utility: what a population of users, who stop at various relevant documents, get on average.
 
-    Who stops where: `stop=gu` is graded-uniform (at each relevant document, in proportion to its gain), `stop=rb`
-    is rank-biased (at the n-th relevant document found, in proportion to gamma^(n − 1)). What they get there:
-    `utility=P` is precision, `utility=BR` the blended ratio. NTCIREVAL prints the four as NCUgu,P, NCUgu,BR,
-    NCUrb,P and NCUrb,BR. Average precision and Q-measure are the members whose users stop uniformly. Use it to ask
-    how far a result depends on whom one imagines; not as a headline number, for few readers know it.
+    Who stops where: `stop=gu` is graded-uniform (at each relevant document, in proportion to its gain), `stop=rb` is
+    rank-biased (at the n-th relevant document found, in proportion to gamma^(n − 1)). What users get there: `utility=P`
+    is precision, `utility=BR` the blended ratio. NTCIREVAL prints the four as NCUgu,P, NCUgu,BR, NCUrb,P and NCUrb,BR.
+    Average precision and Q-measure are the members whose users stop uniformly. Use it to see how far a result depends
+    on the assumed users; not as the main number of a report, because few readers know it.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "b": 3}}, {"q": {"b": 3, "x": 2}}, "NCU").mean()  # 3/4 of the users stop at b
@@ -200,8 +201,8 @@ class NCU(Measure):
     normalised = True
     monotone = False
     stop = Choice("gu", "where users stop: graded-uniform or rank-biased", "rb")
-    utility = Choice("P", "what they get: precision or the blended ratio", "BR")
-    beta = Real(1, "how much gain counts beside the number of relevant documents (utility=BR)", low=0)
+    utility = Choice("P", "what users get where they stop: precision or the blended ratio", "BR")
+    beta = Real(1, "the weight of gain, next to the number of relevant documents (utility=BR)", low=0)
     gamma = Real(0.95, "the share of users who go on to the next relevant document (stop=rb)", low=0, high=1)
     stops = Stops()
     gain = Gain()

@@ -29,7 +29,7 @@ class _Ranked(Binary):
 class _AtCut(_Ranked):
     """Measures of the first k ranks."""
 
-    k = Whole(..., "how many ranks are looked at")
+    k = Whole(..., "the number of ranks that count (cut-off)")
 
 
 class _Set(Binary):
@@ -56,9 +56,9 @@ class P(_AtCut):
     It divides by k even where fewer documents were returned; `divide=returned` divides by what was returned
     instead, as OpenSearch and Quepid do.
 
-    Use it to say what a user sees on the first page: the lecture (000) calls precision at ten the easiest figure to
-    interpret. Not to compare rankings finely, as it ignores where within the k ranks the relevant documents stand, and
-    not where topics have fewer than k of them.
+    Use it to describe the first page that a user sees: lecture 000 calls precision at ten the easiest figure to
+    interpret. It is too coarse to compare similar rankings, because the order within the k ranks does not matter. Do
+    not use it where topics have fewer than k relevant documents.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -69,7 +69,7 @@ class P(_AtCut):
     formula = "relevant documents at ranks 1…k / k"
     reference = KENT
     peers = {"trec_eval": ("P_{k}",), "ir_measures": ("P", "Precision"), "ranx": ("precision",)}
-    divide = Choice("k", "what a list of fewer than k documents is divided by", "returned")
+    divide = Choice("k", "the divisor of a list of fewer than k documents", "returned")
     rewrites = {"divide=returned": ("1…k / k", "1…k / documents at ranks 1…k")}
 
     def score(self, hits: Hits) -> Floats:
@@ -99,7 +99,7 @@ class P(_AtCut):
 
 
 class R(_AtCut, Ratio):
-    """Recall at k: the share of the topic's relevant documents that stand within the first k ranks.
+    """Recall at k: the share of the topic's relevant documents that are within the first k ranks.
 
     `micro(R@50)` (`average=micro`) pools the topics: all relevant documents found over all there are.
 
@@ -140,8 +140,8 @@ class F(_AtCut):
 
     Unlike the arithmetic mean it gives no credit for returning everything.
 
-    Use it as one number for both where k is fixed; not where one of the two clearly matters more, unless beta says so.
-    Lecture 000 shows why the harmonic mean and not the arithmetic one.
+    Use it as one number for both where k is fixed; not where one of the two clearly matters more, unless beta is set to
+    show this. Lecture 000 shows why the harmonic mean and not the arithmetic one.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2}}
@@ -180,7 +180,7 @@ class SetP(_Set, Ratio):
         "ir_measures": ("SetRelP = SetP(relative=True)",),
         "ranx": ("precision",),
     }
-    relative = Flag("divide by no more than the number of relevant documents")
+    relative = Flag("divide by the highest precision that a list of this length can reach")
     rewrites = {"relative=True": ("/ documents returned", "/ min(documents returned, relevant documents)")}
 
     def parts(self, hits: Hits) -> tuple[Ints, Ints]:
@@ -233,7 +233,7 @@ class SetF(_Set, Ratio):
     """Set F: the weighted harmonic mean of set precision and set recall. A beta above 1 favours recall.
 
     `micro(SetF)` is F of the micro-averaged precision and recall. trec_eval's `set_F_x` takes x = beta², and
-    ir_measures hands its beta over as that x.
+    ir_measures passes its beta as that x.
 
     Use it to compare sets by one number; not for rankings. Lecture 000 contrasts it with the arithmetic mean, which
     gives 0.5 to returning everything.
@@ -263,9 +263,9 @@ class SetF(_Set, Ratio):
 class Rprec(_Ranked):
     """R-precision: precision at rank R, where R is the number of relevant documents of the topic.
 
-    Use it where topics have very different numbers of relevant documents, as its cut-off moves with them and 1 is
-    always within reach; not to say what users see, as they do not know R. On the precision-recall curve of lecture 000
-    it is where the two are equal.
+    Use it where topics have very different numbers of relevant documents, because its cut-off is that number, so that
+    every topic can reach 1; not to describe what users see, because they do not look at R documents. On the
+    precision-recall curve of lecture 000 it is where the two are equal.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -302,7 +302,7 @@ class Rprec(_Ranked):
 
 
 class Success(_Ranked):
-    """Success at k, or hit rate: 1 if a relevant document stands within the first k ranks, else 0.
+    """Success at k, or hit rate: 1 if a relevant document is within the first k ranks, else 0.
 
     Without k it asks whether a relevant document was returned at all.
 
@@ -331,11 +331,11 @@ class Success(_Ranked):
 
 
 class RelativeP(_AtCut):
-    """Relative precision at k: the relevant documents within the first k ranks, over the most that could stand there.
+    """Relative precision at k: the relevant documents within the first k ranks, over the most that could be there.
 
     Precision as long as k is no more than the number of relevant documents, recall beyond. BEIR calls it capped recall,
     R_cap. Use it where topics have more relevant documents than k, so that recall at k could never reach 1; not where
-    what counts is how much of everything was found.
+    all relevant documents must be found (recall).
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -370,7 +370,7 @@ class RecallAtP(_Ranked):
     peers = {"torchmetrics": ("RetrievalRecallAtFixedPrecision",)}
     synonyms = {"min_precision": "precision", "max_k": "k"}
     normalised = True
-    precision = Real(0.5, "the precision that must be held", low=0, high=1)
+    precision = Real(0.5, "the precision to keep", low=0, high=1)
     k = Depth()
 
     def score(self, hits: Hits) -> Floats:
@@ -398,7 +398,7 @@ class RprecMult(_Ranked):
     reference = BUCKLEY
     peers = {"trec_eval": ("Rprec_mult_{multiple}",)}
     at = "multiple"
-    multiple = Real(1, "how many times R the cut-off is", low=0)
+    multiple = Real(1, "the cut-off as a multiple of R", low=0)
 
     def score(self, hits: Hits) -> Floats:
         cut = np.floor(self.multiple * hits.n_relevant(self.rel).astype(np.float64) + 0.9)
@@ -409,11 +409,11 @@ class RprecMult(_Ranked):
 class Utility(Binary):
     """Utility: what the returned set is worth, as a weighted sum of the four cells of the contingency table.
 
-    The last weight needs to know how many documents the collection holds: `documents`, or else the collection's size.
+    The last weight needs the number of documents in the collection: `documents`, or else the collection's size.
 
     Use it where what each right and wrong answer earns or costs is known (filtering, alerts); not to average over
-    topics of very different size, as it has no bounds: the largest topics decide. Lecture 000 asks for measures that
-    follow the users' actual utility.
+    topics with very different numbers of documents: it has no bounds, so the largest topics decide. Lecture 000 asks
+    for measures that follow the users' actual utility.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "c": 2, "d": 1}}
@@ -429,11 +429,11 @@ class Utility(Binary):
     low, high = -np.inf, np.inf
     empty_is_zero = False  # with other weights than the default ones
     may_use = ("size",)
-    found = Real(1, "what a relevant document returned is worth")
-    noise = Real(-1, "what any other document returned is worth")
-    missed = Real(0, "what a relevant document not returned is worth")
-    rest = Real(0, "what any other document not returned is worth")
-    documents = Whole(0, "how many documents the collection holds", low=0)
+    found = Real(1, "the worth of a relevant document that is returned")
+    noise = Real(-1, "the worth of any other document that is returned")
+    missed = Real(0, "the worth of a relevant document that is not returned")
+    rest = Real(0, "the worth of any other document that is not returned")
+    documents = Whole(0, "the number of documents in the collection", low=0)
 
     def score(self, hits: Hits) -> Floats:
         found = hits.relevant(self.rel).count().astype(np.float64)

@@ -280,7 +280,9 @@ class _Fulfilled(Measure):
     at = None
     monotone = False  # a document that passes an unjudged one may pass a better one on the way
     pairs = Choice(
-        "all", "all preferences, or those of which both documents were returned, or at least one", *list(ONLY)[1:]
+        "all",
+        "the preferences that count: all, those with both documents returned, or with at least one",
+        *list(ONLY)[1:],
     )
     rewrites = {
         "pairs=returned": ("", ",  preferences: those of which both documents were returned"),
@@ -312,8 +314,8 @@ class PrefSimple(_Fulfilled):
     A preference is fulfilled if the preferred document ranks higher or alone was returned. Preferences are those of
     `--preferences FILE`; without one they follow from the grades within each judgment group (qrels column 2).
 
-    Use it when judges compared documents rather than graded them; not to learn how good the top of the list is: a pair
-    at its end counts as much as one at its top.
+    Use it when judges compared documents instead of grading them; not to measure the top of the list, because a pair at
+    the end counts as much as a pair at the top.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -334,8 +336,8 @@ class PrefPair(_Fulfilled):
 
     Every pair counts once, however many judges compared it.
 
-    Use it when popular pairs were compared by many judges and should not outweigh the others; not with one judge, where
-    it is PrefSimple.
+    Use it when popular pairs were compared by many judges and should not outweigh the others; not with a single judge,
+    where it equals PrefSimple.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -366,8 +368,8 @@ class PrefGroups(_Fulfilled):
 
     Every judge (or every reading of the query) counts once, however many pairs each compared.
 
-    Use it when judges disagree about what is wanted and each deserves the same weight; not where one of the groups
-    holds a handful of pairs: they move the mean as much as hundreds elsewhere.
+    Use it when judges disagree about what is wanted and each deserves the same weight; not where a group has only a few
+    pairs, because these weigh as much as hundreds of pairs in another group.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -403,7 +405,7 @@ class PrefBalanced(_Fulfilled):
     formula = "mean over judgment groups of (preferences fulfilled / preferences), R of the nonrelevant documents kept"
     reference = "Buckley (2009), trec_eval 9, m_prefs_avgjg_Rnonrel"
     peers = {"trec_eval": ("prefs_avgjg_Rnonrel", "prefs_avgjg_Rnonrel_ret = PrefBalanced(pairs=returned)")}
-    pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
+    pairs = Choice("all", "the preferences that count: all, or those with both documents returned", "returned")
 
     def value(self, topic: TopicPreferences, only: str) -> float:
         total = 0.0
@@ -418,7 +420,7 @@ class PrefBalanced(_Fulfilled):
 class NumPref(_Fulfilled):
     """The number of preferences that a topic has; `pairs` narrows them to those the run could follow.
 
-    Use it to see how much evidence a share of preferences rests on; it says nothing of how good the run is.
+    Use it to see how much evidence a share of preferences rests on; it says nothing about the quality of the run.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -441,8 +443,8 @@ class NumPref(_Fulfilled):
 class NumPrefFul(_Fulfilled):
     """The number of preferences that the ranking follows; with `pairs=returned` those between two documents returned.
 
-    Use it beside NumPref to add up shares over topics by hand; not to compare topics, which differ in how many
-    preferences they have.
+    Use it together with NumPref to add up shares over topics by hand; not to compare topics, because these differ in
+    the number of preferences.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}
@@ -455,7 +457,7 @@ class NumPrefFul(_Fulfilled):
     peers = {"trec_eval": ("prefs_num_prefs_ful", "prefs_num_prefs_ful_ret = NumPrefFul(pairs=returned)")}
     aggregate = "sum"
     high = np.inf
-    pairs = Choice("all", "all preferences, or those of which both documents were returned", "returned")
+    pairs = Choice("all", "the preferences that count: all, or those with both documents returned", "returned")
 
     def value(self, topic: TopicPreferences, only: str) -> float:
         return float(sum(one.fulfilled(only) for one in topic.counts))
@@ -464,10 +466,10 @@ class NumPrefFul(_Fulfilled):
 class GroupMean(Measure):
     """A measure's mean over judgment groups: scored by each judge's grades alone (qrels column 2), then averaged.
 
-    Where no document was judged twice it is the measure itself, unless column 2 says otherwise.
+    Without several judges (one value in column 2), it equals the measure itself.
 
-    Use it when several judges graded the same topics and disagree, to please most of them on average; not where
-    column 2 holds subtopics: a document that answers one of them is no failure for the others (use AP_IA or ERR_IA).
+    Use it when several judges graded the same topics and disagree: each judge then counts equally. Do not use it where
+    column 2 holds subtopics, because a document need not answer every subtopic (use AP_IA or ERR_IA).
 
     >>> from cranfield import evaluate
     >>> qrels = b"q judge1 a 1\\nq judge1 b 0\\nq judge2 a 0\\nq judge2 b 1\\n"

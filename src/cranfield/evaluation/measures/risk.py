@@ -67,11 +67,11 @@ class URisk(_Risk):
 
 
 class TRisk(URisk):
-    """Risk as a t statistic: URisk over its standard error, so that it can be told from chance.
+    """Risk as a t statistic: URisk over its standard error, so that it can be compared with chance.
 
     Below −2 the run is a significant risk, above 2 it is significantly better without one (alpha of 0.05, many topics);
-    with alpha = 0 it is the statistic of the paired t-test. A topic's value is the one of URisk; the summary needs two
-    topics that differ, and is undefined otherwise.
+    with alpha = 0 it is the statistic of the paired t-test. A topic's value is that of URisk. The summary is undefined
+    unless two topics differ.
 
     Use it to ask whether a loss on single topics could be luck; not with few topics (lecture 003 asks for fifty or more), and
     not on differences that are far from normal.

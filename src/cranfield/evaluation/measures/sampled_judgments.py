@@ -41,7 +41,9 @@ def sampled(judgments: Judgments) -> tuple[Floats, Ints]:
 
 
 class _Sampled(Binary):
-    """Estimates of average precision. They can exceed 1: each sampled document stands for others that were not."""
+    """Estimates of average precision. They can exceed 1, because each sampled document represents documents that were
+    not sampled.
+    """
 
     family = "average precision"
     needs = ("probabilities",)
@@ -51,7 +53,7 @@ class _Sampled(Binary):
     k = Depth()
 
     def relevant(self, judgments: Judgments, stands_for: Floats) -> Floats:
-        """The estimated number of relevant documents: each sampled one counts as many as it stands for."""
+        """The estimated number of relevant documents: each sampled one counts as many documents as it represents."""
         relevant = judgments.grade >= self.rel
         return judgments.sum(judgments.topic[relevant], stands_for[judgments.row[relevant]])
 
@@ -90,7 +92,7 @@ class xinfAP(_Sampled):
     A negative grade marks a document that is in the pool and was not drawn. Precision above a relevant document is
     estimated stratum by stratum from the documents drawn above it, and each relevant document drawn stands for its
     share of the stratum. Use it with qrels that name strata (`strata`, as NIST's sample_eval reads them); not where
-    strata are unknown: that is infAP. sample_eval prints it as infAP, looks at 1000 ranks and never divides by more:
+    strata are unknown: that is infAP. sample_eval prints it as infAP, reads 1000 ranks and never divides by more:
     `xinfAP(divide=cut)@1000`. Lectures 000 and 002 describe pooling, which this makes cheaper.
 
     >>> from cranfield import Extras, evaluate
@@ -108,7 +110,7 @@ class xinfAP(_Sampled):
     reference = (
         "Yilmaz, Kanoulas & Aslam (2008), A simple and efficient sampling method for estimating AP and NDCG, SIGIR"
     )
-    divide = Choice("relevant", "over how many documents it averages: all, or no more than k", "cut")
+    divide = Choice("relevant", "the divisor: all relevant documents, or no more than k", "cut")
     rewrites = {"divide=cut": ("1/R · ", "1/min(R, k) · ")}
 
     def score(self, hits: Hits) -> Floats:

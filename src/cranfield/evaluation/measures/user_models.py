@@ -40,8 +40,8 @@ class _UserModel(Measure):
 
     family = "user models"
     output = Choice("EU", "expected utility, total utility, cost, total cost, or depth", "ETU", "EC", "ETC", "ED")
-    residual = Flag("what the output would gain if all that is unjudged were worth 1")
-    cost = Real(1, "what a rank costs where no cost is known", low=0, open=True)
+    residual = Flag("report the residual: what the output would gain if every unjudged document had gain 1")
+    cost = Real(1, "the cost of a rank whose cost is unknown", low=0, open=True)
     rewrites = {"residual=True": ("", ",  as the increase if all that is unjudged were worth 1")}
 
     def __init__(self, **values: Any) -> None:
@@ -75,8 +75,8 @@ class RBP(_UserModel):
     topic's highest grade, as trec_eval 10 does. There is no last rank: all five outputs are those of the endless list,
     whose ranks past the end (or past k) are worth nothing in the score, and count fully in the residual. Use it where
     the user reads from the top and may leave at any rank (lecture 003 describes such users for reciprocal rank and AP,
-    too), and where judgments are few: the residual says how much they leave open. Not with a p that no user of the
-    system has: 0.5 sees 2 ranks, 0.8 sees 5, 0.95 sees 20 on average.
+    too), and where judgments are few: the residual says how much the missing judgments leave open. Choose p to fit the
+    users of the system: 0.5 sees 2 ranks, 0.8 sees 5, 0.95 sees 20 on average.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1, "c": 1}}, {"q": {"a": 3, "b": 2, "c": 1}}, "RBP(p=0.5)").mean(), 4)
@@ -92,9 +92,9 @@ class RBP(_UserModel):
     level = "lowest"
     p = Real(0.8, "the probability of going on to the next rank", low=0, high=1, open=True)
     rel = Real(1, "the lowest relevant grade (gain=binary)")
-    gain = Choice("binary", "what a grade is worth", "grade", "topic")
+    gain = Choice("binary", "the gain of a grade", "grade", "topic")
     max = Real(1, "the grade that is worth 1 (gain=grade)", low=0, open=True)
-    lowest = Real(0, "the lowest grade that is worth anything (gain=grade, topic)", low=0)
+    lowest = Real(0, "the lowest grade with a gain (gain=grade, topic)", low=0)
     k = Depth()
     rewrites = {
         "output=ETU": ("(1 − p) · Σ", "Σ"),
@@ -174,9 +174,9 @@ class RBP(_UserModel):
 class RBPresidual(Measure):
     """The residual of rank-biased precision: how much RBP could still grow if all that was not judged were relevant.
 
-    That is the weight of the unjudged documents returned and of all ranks below the end of the list. Use it beside
-    every RBP: two systems closer to one another than their residuals have not been told apart by these judgments. It
-    does not measure quality.
+    That is the weight of the unjudged documents returned and of all ranks below the end of the list. Report it next to
+    every RBP: if two systems differ by less than their residuals, these judgments cannot separate them. It does not
+    measure quality.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1, "c": 0}}, {"q": {"a": 3, "b": 2, "c": 1}}, "RBPresidual(p=0.5)").mean()
@@ -219,8 +219,8 @@ class _RankWalk(_UserModel):
     synonyms = SCALE
     # whether costs change the user's behaviour; otherwise they only enter EC and ETC
     minds_cost: ClassVar[bool] = False
-    min = Real(0, "grades of this or less are worth 0")
-    max = Real(1, "grades of this or more are worth 1, those between in proportion", low=0, open=True)
+    min = Real(0, "grades up to this one have gain 0")
+    max = Real(1, "grades from this one on have gain 1; grades between min and max in proportion", low=0, open=True)
     rewrites = outputs("Σ W(r) · gain(r)", "Π over j < r of C(j)")
 
     def beyond(self, highest: float) -> str:
@@ -273,7 +273,7 @@ class _RankWalk(_UserModel):
 class _Cut(_RankWalk):
     """Nobody looks further down than rank k."""
 
-    k = Whole(..., "how many ranks are looked at")
+    k = Whole(..., "the number of ranks that count (cut-off)")
 
     def reach(self, hits: Hits) -> int:
         return self.k
@@ -283,7 +283,7 @@ class _Deep(_RankWalk):
     """Models without a cut-off; the computation ends at rank `depth`."""
 
     at = None
-    depth = Whole(1000, "the last rank that anyone sees")
+    depth = Whole(1000, "the last rank that a user can see")
 
     def reach(self, hits: Hits) -> int:
         return self.depth
@@ -307,8 +307,8 @@ class INSQ(_Deep):
     """INSQ: a user who wants T relevant documents and becomes more patient further down the list.
 
     The chance of going on is ((r + 2T − 1) / (r + 2T))², whatever has been found. Use it where people look for more
-    than one thing and read on for long, for its tail is heavier than RBP's; not to model people who stop when they
-    have enough (INST).
+    than one thing and read on for long, because it gives deep ranks more weight than RBP; not to model people who stop
+    when they have enough (INST).
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "INSQ(depth=2)").mean()  # 1 / (1 + (2/3)²)
@@ -327,11 +327,10 @@ class INSQ(_Deep):
 class INST(_Deep):
     """INST: a user who wants T relevant documents, and is less likely to go on the more of them are found.
 
-    The chance of going on is ((r + T + T(r) − 1) / (r + T + T(r)))², T(r) being what is still wanted at rank r. Use
-    it where topics differ in how much is wanted: T can be one for a known item, and ten for a survey. Not to
-    compare scores of different T, which stand for different users.
-
-    Use it where users come with an idea of how much they need (T) and go on until they have it; not where T is unknown.
+    The chance of going on is ((r + T + T(r) − 1) / (r + T + T(r)))², where T(r) is the number still wanted at rank r.
+    Use it where users know how many documents they need (T) and go on until they have them: T can be 1 for a known
+    item, and 10 for a survey. Do not use it where T is unknown, nor to compare scores with different T, which describe
+    different users.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "INST(depth=2)").mean()  # 1 / (1 + (1/2)²)
@@ -352,9 +351,8 @@ class BPM(_RankWalk):
     """Bejewelled player model: a user who stops as soon as a gain of T is reached or a cost of k is spent.
 
     Without costs a rank costs 1, and k is a number of ranks. With T above what can be found it is precision at k, with
-    T = 1 and binary gains the reciprocal rank within k. This is the static model of cwl_eval, whose wants stay as they
-    are while the user reads. Use it where both patience and need are known; not where one more relevant document must
-    never lower the score.
+    T = 1 and binary gains the reciprocal rank within k. This is the static model of cwl_eval, whose user does not
+    change T and k while reading. Use it where both T and k are known. One more relevant document can lower the score.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"b": 1, "c": 1}}, {"q": {"a": 3, "b": 2, "c": 1}}, "BPM@10").mean()
@@ -367,7 +365,7 @@ class BPM(_RankWalk):
     minds_cost = True
     monotone = False
     T = Real(1, "how much gain the user wants", low=0, open=True)
-    k = Whole(..., "how much the user spends: ranks, or what they cost")
+    k = Whole(..., "the user's budget: a number of ranks, or a cost")
     rewrites = outputs(formula, "1 down to the first rank where the gain is T or the cost is k, below it 0")
 
     def reach(self, hits: Hits) -> int:
@@ -384,8 +382,8 @@ class NERR8(_Cut):
     """Nearly expected reciprocal rank, equation 8: a user who stops at a document with its gain as the probability.
 
     ERR is not a weighted precision. Critics of ERR define four weighted precisions that come close to it; this one is
-    cut at k. Use it, or its three siblings, to set an ERR-like user beside others in the same unit, the rate of gain;
-    not in place of published ERR.
+    cut at k. Use it, or NERR9 to NERR11, to compare a user like ERR's with other user models in the same unit, the rate
+    of gain; not in place of published ERR.
 
     >>> from cranfield import evaluate
     >>> evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR8@10").mean()
@@ -401,9 +399,9 @@ class NERR8(_Cut):
 
 
 class NERR9(_Cut):
-    """Nearly expected reciprocal rank, equation 9: like NERR8, but the user also tires as the reciprocal rank falls.
+    """Nearly expected reciprocal rank, equation 9: like NERR8, but rank r is seen 1/r times as often.
 
-    Use it as NERR8, where deep ranks should count for less; not in place of published ERR.
+    Use it like NERR8, where deep ranks should count for less; not in place of published ERR.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR9@10").mean(), 4)  # (1/2) / (1 + 1/2)
@@ -422,7 +420,7 @@ class NERR9(_Cut):
 class NERR10(_Deep):
     """Nearly expected reciprocal rank, equation 10: RBP's user, who in addition stops at relevant documents.
 
-    Use it as NERR8, where lists have no natural end; not in place of published ERR.
+    Use it like NERR8, where lists have no natural end; not in place of published ERR.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR10(p=0.5)").mean(), 4)  # (1/2) / (1 + 1/2)
@@ -441,7 +439,7 @@ class NERR10(_Deep):
 class NERR11(_Deep):
     """Nearly expected reciprocal rank, equation 11: INSQ's user, who in addition stops at relevant documents.
 
-    Use it as NERR8, where the user's wants are known; not in place of published ERR.
+    Use it like NERR8, where T is known; not in place of published ERR.
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"b": 1}}, {"q": {"a": 3, "b": 2}}, "NERR11").mean(), 4)  # (4/9) / (1 + 4/9)
@@ -460,10 +458,9 @@ class NERR11(_Deep):
 class SDCG(_Cut):
     """Scaled discounted cumulated gain: DCG@k over the DCG@k of k documents of the highest gain.
 
-    nDCG asks for the best that the topic allows (lecture 001), this for the best there could be: a topic with one
-    relevant document cannot reach 1. Use it where scores of topics should mean the same amount of gain, and where
-    it is not known how many relevant documents there are; not where hard topics should weigh as much as easy ones
-    (nDCG).
+    nDCG divides by the best list that the topic allows (lecture 001), SDCG by the best list of any topic: a topic with
+    one relevant document cannot reach 1. Use it where equal scores should mean equal gain on every topic, and where it
+    is not known how many relevant documents there are; not where every topic should be able to reach 1 (nDCG).
 
     >>> from cranfield import evaluate
     >>> round(evaluate({"q": {"a": 1}}, {"q": {"a": 1}}, "SDCG@2").mean(), 4)  # 1 / (1 + 1/log2(3))
@@ -490,11 +487,10 @@ class TBG(_Costly):
     Time is what was spent on the documents above: their costs, in seconds. `time=words` takes costs as lengths in words
     and calibrates as the authors did: 4.4 s for a snippet, 7.8 s and 0.018 s per word for a document that is opened
     (64% of the relevant, 39% of the others), a gain of 0.64 · 0.77 for a relevant document. The authors' own score is
-    `output=ETU`, the gain in all; EU is the same per document seen, comparable with other user models. Use it where
-    documents differ in length, or reading speed matters; not without costs that somebody measured. All lists are taken
-    to go on to rank `depth` with documents of `cost`, as cwl_eval does, which changes EU and ED.
+    `output=ETU`, the gain in all; EU is the same per document seen, comparable with other user models. All lists are
+    taken to go on to rank `depth` with documents of `cost`, as cwl_eval does, which changes EU and ED.
 
-    Use it where documents differ in length and time is what counts; not without lengths or reading times.
+    Use it where documents differ in length or reading speed matters; not without measured lengths or reading times.
 
     >>> from cranfield import Extras, evaluate
     >>> paid = Extras(costs={"a": 224, "b": 10})
@@ -507,7 +503,7 @@ class TBG(_Costly):
     peers = {"cwl_eval": ("TBG-H@{halflife}",)}
     needs = ("costs",)
     halflife = Real(224, "the time after which half of the users have left", low=0, open=True)
-    time = Choice("cost", "what a cost is: a time, or a length to work it out from", "words")
+    time = Choice("cost", "the meaning of costs: times, or lengths in words from which times are computed", "words")
     rewrites = {
         **outputs(formula, "2^(−t(r) / halflife),  t(r) the time spent above rank r"),
         "time=cost": ("", ",  time = cost"),
@@ -546,8 +542,8 @@ class Umeasure(_Costly):
     reference = "Sakai & Dou (2013), Summaries, ranked retrieval and sessions, SIGIR"
     peers = {"cwl_eval": ("U-L@{L}",), "NTCIR": ("U-measure", "UMeasure")}
     needs = ("costs",)
-    L = Real(132000, "how much text it takes to lose everyone", low=0, open=True)
-    position = Choice("start", "where in its text a document's gain counts", "end")
+    L = Real(132000, "the length of text after which no user is left", low=0, open=True)
+    position = Choice("start", "the place in a document's text where its gain counts", "end")
     rewrites = {
         **outputs(formula, "max(0, 1 − t(r) / L),  t(r) the text read above rank r"),
         "position=end": ("read above rank r", "read down to the end of rank r"),
@@ -580,12 +576,12 @@ class IFT(_Costly):
         )
     }
     T = Real(2, "how much gain the user wants", low=0)
-    b1 = Real(0.9, "how likely the user goes on whatever was gained", low=0)
-    R1 = Real(1, "how strictly the goal is minded", low=0)
+    b1 = Real(0.9, "how likely the user goes on, whatever the gain so far", low=0)
+    R1 = Real(1, "how strictly the user heeds the goal", low=0)
     A = Real(0.2, "the rate of gain that the user expects", low=0)
-    b2 = Real(0.9, "how likely the user stops whatever the rate", low=0)
-    R2 = Real(1, "how strictly the rate is minded", low=0)
-    stop = Choice("both", "what makes the user leave", "goal", "rate")
+    b2 = Real(0.9, "how likely the user stops, whatever the rate of gain", low=0)
+    R2 = Real(1, "how strictly the user heeds the rate of gain", low=0)
+    stop = Choice("both", "what makes the user leave: the goal, the rate of gain, or both", "goal", "rate")
     rewrites = {
         "stop=goal": (" · 1 / (1 + b2 · e^((A − G/K) R2))", ""),
         "stop=rate": ("(1 − 1 / (1 + b1 · e^((T − G) R1))) · ", ""),

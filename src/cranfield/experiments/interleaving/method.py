@@ -363,7 +363,7 @@ def _pairs(length: int, clicks: Mapping[int, float]) -> Iterator[tuple[int, int,
 
 
 def _chance(marks: Sequence[Sequence[int]], sizes: Sequence[int], upper: int, lower: int) -> float:
-    """The probability that neither document was drawn before both were candidates; 0 if one is no candidate at the upper rank."""
+    """The probability that neither document was drawn before both were candidates; 0 if the upper rank excludes one."""
     first, second = sorted(min(rank for rank in marks[place] if rank) - 1 for place in (upper, lower))
     chance = float(second <= upper)
     for candidates in sizes[first:second] if chance else ():

@@ -29,7 +29,7 @@ def metric_named(
     if declared is not None:
         if parameters:
             raise ConventionError(
-                f"{name}: expected no parameters beside a metric of the plan, found {next(iter(parameters))!r}"
+                f"{name}: expected no parameters for a metric of the plan, found {next(iter(parameters))!r}"
             )
         return PlanMetric(declared)
     member = METRICS.named(re.sub(r"@(\d+)$", r"(k=\1)", name.strip()))

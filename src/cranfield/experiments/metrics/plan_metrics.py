@@ -125,7 +125,7 @@ def _sum(name: str, table: MetricTable | OverTable, kind: str) -> UnitSum:
         nothing = "NULL" if kind == "quantile" else "0"
         if table.field is None:
             if table.each is not None:
-                raise ConventionError("expected each only beside field: without one, events are counted")
+                raise ConventionError("expected each only together with field: without a field, events are counted")
             count = f"count(*) FILTER ({which})"
             return UnitSum(f"nullif({count}, 0)" if kind == "quantile" else count, "events")
         source = field_sql(table.field)

@@ -31,7 +31,7 @@ class ClickThrough(PerSearch):
 
 
 class Abandonment(PerSearch):
-    """The share of searches without a click. Some of their pages may have answered the query directly."""
+    """The share of searches without a click. Some result pages may have answered the query directly."""
 
     name = "abandonment"
     direction = "down"
@@ -48,7 +48,7 @@ class Clicks(PerSearch):
     formula = "distinct documents clicked at ranks 1…k / searches"
     reference = "Radlinski et al. (2008)"
     aliases = ("clicks@k",)
-    k = Whole(10, "how many ranks are looked at")
+    k = Whole(10, "the number of ranks that count (cut-off)")
 
     @property
     def click_facts(self) -> dict[str, str]:  # type: ignore[override]

@@ -144,7 +144,7 @@ class CsvFormat(Delimited):
 
 
 class TsvFormat(Delimited):
-    """Tab separated values, otherwise as `csv`."""
+    """Tab separated values, read and written like `csv`."""
 
     name = "tsv"
     about = "tab separated values with a header line that names the columns"

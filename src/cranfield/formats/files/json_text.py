@@ -67,10 +67,10 @@ class JsonFormat(Format):
         if isinstance(content, list):
             for number, row in enumerate(content, 1):
                 if isinstance(row, _Twice):
-                    raise DuplicateError(where, number, f"field {row.twice!r} stands twice")
+                    raise DuplicateError(where, number, f"field {row.twice!r} occurs twice")
             return table_of_rows(enumerate(content, 1), kind, where, lenient, self.fields)
         if isinstance(content, _Twice):
-            raise FormatError(f"{where}: topic {content.twice!r} stands twice")
+            raise FormatError(f"{where}: topic {content.twice!r} occurs twice")
         if not isinstance(content, dict):
             expected = "{topic: {document: number}} or a list of rows"
             raise FormatError(f"{where}: expected {expected}, found {content!r:.60}")
@@ -250,7 +250,7 @@ def _one_by_one(chunk: list[tuple[int, bytes]], decoder: Any, where: str) -> Ite
         except (ValueError, RecursionError) as error:
             raise BadLineError(where, number, f"expected a JSON object, found {decode(line)[:60]!r}") from error
         if isinstance(row, _Twice):
-            raise DuplicateError(where, number, f"field {row.twice!r} stands twice")
+            raise DuplicateError(where, number, f"field {row.twice!r} occurs twice")
         if not isinstance(row, dict):
             raise BadLineError(where, number, f"expected a JSON object, found {decode(line)[:60]!r}")
         yield number, row

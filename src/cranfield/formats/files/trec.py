@@ -138,7 +138,7 @@ def _refuse_smart(head: Head, where: str) -> None:
         len(row) == 4 and row[2] == b"0" and is_number(row[3]) and not float(row[3]) for row in head.rows
     ):
         raise FormatError(
-            f"{where}: looks like a SMART relevance file (topic document 0 0), whose columns 3 and 4 are no judgments; "
+            f"{where}: looks like a SMART relevance file (topic document 0 0), whose columns 3 and 4 are not judgments; "
             "write it as: topic 0 document 1"
         )
 

@@ -126,7 +126,7 @@ class Terms:
     backoff: float = 1.0  # seconds before the first try again
     give_up: int = 10
     schema: bool = True  # ask for JSON of a schema, unless the server refuses
-    drift: int = 0  # questions of before that are asked again first
+    drift: int = 0  # earlier questions that are asked again first
     drift_allowed: int = 0  # of them, that may be answered differently
     accept_drift: bool = False
 
@@ -330,9 +330,9 @@ class _Series:
         self.landed = 0  # replies
         self.alone = terms.budget != NO_LIMIT  # one question at a time, until one is answered
         self.in_a_row = 0  # questions without a reply of the model
-        self.unusable = 0  # answers that are no label
+        self.unusable = 0  # answers that are not labels
         self.judges = False  # whether the model has given a label of this pool before
-        self.extra = 0.0  # what questions of before cost that had no price then
+        self.extra = 0.0  # the cost of earlier questions that had no price then
         self.left = 0
         self.error: BaseException | None = None
         self.check: DriftCheck | None = None  # whether the model still answers as before
@@ -530,7 +530,7 @@ class _Series:
         """Count an unusable answer; stop the series after too many of them without any label."""
         self.unusable += 1
         if self.unusable >= self.terms.give_up and not (self.tally.labelled or self.judges):
-            problem_text = f"the first {self.unusable} answers are no labels, the last: {problem}"
+            problem_text = f"the first {self.unusable} answers are not valid labels, the last: {problem}"
             self._stop(f"{problem_text}; change the prompt and give it another version, or allow more (--give-up N)")
 
     def _note(self, same: list[LlmQuestion], problem: str, raw: str) -> None:

@@ -39,7 +39,7 @@ class AskResult(Answer):
     prompt: str  # its hash
     pairs: int  # that were to have a label
     known: int = 0  # of them, answered before
-    earlier: dict[str, int] = field(default_factory=dict)  # of them, answered before by what is no label, by why
+    earlier: dict[str, int] = field(default_factory=dict)  # of them, earlier answers that are not labels, by reason
     from_cache: int = 0  # labels made of answers from before
     labelled: int = 0
     sent: int = 0  # questions, those asked again too
@@ -49,7 +49,7 @@ class AskResult(Answer):
     empty: int = 0  # pairs without a text
     cut: int = 0  # pairs whose text was cut
     replaced: int = 0  # pairs that were to be asked although they had a label, by another text
-    lost: int = 0  # questions of before without a reply
+    lost: int = 0  # earlier questions without a reply
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
@@ -62,7 +62,7 @@ class AskResult(Answer):
     schema: str = "used"  # or refused by the server, or not asked for
     stopped: str = ""
     foreseen: Spent | None = None  # the most that it would take; nothing was asked
-    asked_first: int = 0  # questions of before that would be asked again first
+    asked_first: int = 0  # earlier questions that would be asked again first
     drift: DriftCheck | None = None  # whether the model still answered as before
     probes: ProbeResults | None = None  # all of the model's so far, where probes were asked and not labels
     remarks: list[str] = field(default_factory=list)

@@ -103,7 +103,7 @@ class Endpoint:
         self._forms = None if key is None else _forms(key)
 
     def _masked(self, text: str) -> str:
-        """The text with the API key masked, also if only the start of the key stands at the end of the text."""
+        """The text with the API key masked, also where the end of the text cuts the key off."""
         if self._forms is None or self._key is None:
             return text
         text, key = self._forms.sub(HIDDEN, text), self._key.lower()
@@ -249,7 +249,7 @@ def read_answer(prompt: Prompt, reply: Reply) -> tuple[float | None, str]:
     text = reply.raw.strip()
     try:
         value = parse_json(_unfenced(text))
-    except ValueError:  # or a key that stands twice: nobody knows which of the two grades is meant
+    except ValueError:  # or a key that occurs twice: nobody knows which of the two grades is meant
         return None, CUT_OFF if reply.finish == "length" else "unparsed" if text else "empty"
     if isinstance(value, dict):
         value = value.get(prompt.key)

@@ -2,7 +2,7 @@
 
 The check uses the first questions that a model with a prompt answered by a grade and that can be asked again unchanged.
 The run stops before it asks for a label unless the answers, the model and its fingerprint are the same as before. After
-somebody accepts a change, later checks compare with the accepted answers. The log holds everything: the definition of a
+a user accepts a change, later checks compare with the accepted answers. The log holds everything: the definition of a
 series says which answers its check was compared with.
 """
 
@@ -78,7 +78,7 @@ class DriftCheck:
     after: list[Served]
     allowed: int  # answers that may differ
     accept: bool  # whether drift was to be accepted
-    unable: int = 0  # labels of before, where none of them can be asked again
+    unable: int = 0  # earlier labels, if none of them can be asked again
     tried: bool = True  # whether any of it was asked, or nothing could be
 
     @property
@@ -117,7 +117,7 @@ class DriftCheck:
             none = f"none of the {self.unable:,} first labels can be asked again, because their texts have changed"
             yield f"{none} (another --text-limit or collection?): it is unknown whether the model is still the same"
         if self.changed:
-            yield f"{len(self.changed):,} of {self.answered:,} answers are not those of before"
+            yield f"{len(self.changed):,} of {self.answered:,} answers differ from the earlier ones"
         if self.strangers:
             now, then = (", ".join(map(str, each)) for each in (self.strangers, self.before))
             yield f"another model or fingerprint answers: {now}, before: {then}"

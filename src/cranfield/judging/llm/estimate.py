@@ -215,7 +215,9 @@ def _by_topics(
         raise DataError(f"{sample.log}, round {sample.chances.round.name!r}: {problem}")
     for name, measure in measures.items():
         if measure.aggregate != "mean" or not takes_topics_alone(measure) or measure.values.get("average") == "micro":
-            raise MeasureError(f"{name} is no mean over topics, and only means can be estimated; take {measure.name}")
+            raise MeasureError(
+                f"{name} is not a mean over topics, and only means can be estimated; take {measure.name}"
+            )
     people = {topic: sample.people.grades[topic] for topic in sample.topics}
     measured = _scores(people, runs, measures, sample.topics, "labels of people")
     every = [*sample.topics, *(topic for topic in sample.frame if topic not in people)]
@@ -328,7 +330,7 @@ def _shares(grades: Grades, runs: Sequence[Run], name: str, measure: Measure) ->
         shares = None if measure.judged_only else measure.shares(hits)
         if shares is None:
             sums = ", ".join(each for each, measure in REGISTRY.items() if measure.shares is not Measure.shares)
-            problem = f"{name} is no sum over documents, and documents were drawn; take one of {sums}"
+            problem = f"{name} is not a sum over documents, and documents were drawn; take one of {sums}"
             raise MeasureError(f"{problem}, or draw topics: judge round --sample-topics N")
         answer[i, hits.row] = shares
     return answer

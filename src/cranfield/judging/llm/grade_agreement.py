@@ -1,15 +1,16 @@
 """How well a model's grades match people's: agreement, the best constant answer, errors by grade, and biases.
 
 Intervals are over topics (`stats.jackknife`), since documents of a topic depend on each other. Wherever two people
-labelled a document, the agreement between people stands next to that of the model: one person also seems to over-grade
-documents that another calls irrelevant, because some of those labels are slips.
+labelled a document, the agreement between people is shown next to that of the model: one person also seems to
+over-grade documents that another calls irrelevant, because some of those labels are slips.
 
 A bias is an error that goes with length, rank or run. It must be measured among equally relevant documents, and only
-people's labels, with their slips, tell which are. Within one of people's grades a perfect judge would seem biased: if long
-documents are relevant more often, a long one that a person calls irrelevant is more often a slip. Two people's labels of a
-document tell how many labels are slips (`stats.clustered.effect_beside`), so only such documents are used if there are any. With
-one label each, errors must go with length both overall and within people's grades: the first is 0 for a judge as good as
-another person, the second for one that ignores relevance. A judge better than people fails both; then less is reported.
+people's labels, with their slips, tell which are. Within one of people's grades a perfect judge would seem biased: if
+long documents are relevant more often, a long one that a person calls irrelevant is more often a slip. Two people's
+labels of a document tell how many labels are slips (`stats.jackknife.effect_beside`), so only such documents are used
+if there are any. With one label each, errors must go with length both overall and within people's grades: the first is
+0 for a judge as good as another person, the second for one that ignores relevance. A judge better than people fails
+both; then less is reported.
 """
 
 from __future__ import annotations

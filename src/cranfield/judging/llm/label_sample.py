@@ -1,6 +1,6 @@
 """The labels that people and a model have in common: for calibration, and as a random sample for estimates.
 
-Documents that are in the prompt, or that somebody looked at while choosing it, are left out, because the prompt was
+Documents that are in the prompt, or that its author looked at while choosing it, are left out, because the prompt was
 fitted to them.
 
 An estimate holds only for a random sample whose probabilities were recorded when the round was opened. Documents that a
@@ -54,7 +54,7 @@ class CommonLabels:
     names: list[str]  # the topics'
     topic: Ints  # of each document
     documents: list[str]
-    people: Floats  # the grade that stands
+    people: Floats  # the current grade
     predicted: Floats  # the model's
     counts: Floats  # documents × grades of the scale: how many people gave each
     scale: Scale
@@ -144,7 +144,7 @@ class LogLabels:
         ours = [each for each in labels if each.source in PEOPLE]
         decided = decide_labels(ours, policy, PolicySettings(aspect=aspect))
         if not len(decided):
-            raise DataError(f"{log.name}: no label of a person stands; add some, or have a round judged")
+            raise DataError(f"{log.name}: no current label of a person; add some, or have a round judged")
         return cls(log.name, labels, decided, flat(decided.grades), decided.policy, decided.notes())
 
     @property
@@ -157,7 +157,7 @@ class LogLabels:
         counts = self._counts
         if not counts:
             advice = "ask one, or add its labels with judge add --source model"
-            raise DataError(f"{self.log}: no label of a model stands; {advice}")
+            raise DataError(f"{self.log}: no current label of a model; {advice}")
         fitting = [each for each in counts if not name or each.startswith(f"{name}/")]
         fitting = [name] if name in counts else fitting
         if not fitting:
@@ -213,7 +213,7 @@ def refuse_little(common: CommonLabels) -> None:
 class SeriesUse(NamedTuple):
     """The models, texts and documents that the series of a judge used."""
 
-    used: set[Subject]  # documents that stand in the prompt, or were shown to whoever wrote it
+    used: set[Subject]  # documents in the prompt, or seen by its author
     returned: list[str]  # what the server calls the model
     lengths: dict[str, int]  # of the documents' texts, in characters
 

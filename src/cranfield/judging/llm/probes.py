@@ -396,7 +396,7 @@ class Draw(NamedTuple):
     """Probes to ask: the questions, the earlier answer to compare each with, and remarks."""
 
     questions: list[LlmQuestion]
-    bases: dict[str, str]  # by the hash of the question: the id of the answer of before
+    bases: dict[str, str]  # the id of the earlier answer, by the hash of the question
     remarks: list[str]
 
 

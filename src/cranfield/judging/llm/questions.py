@@ -8,7 +8,7 @@ A prompt is a TOML file with a version, a scale and a hash over its content:
     system = "…"                       # optional
     user = "… {query} … {text} …"
     max_tokens = 64                    # of an answer
-    used = [["101", "d002"]]           # topics and documents that the prompt's author saw, or that stand in it
+    used = [["101", "d002"]]           # topics and documents that the prompt's author saw, or that the prompt contains
     [grades]                           # the scale, and what each grade means
     0 = "does not help"
 

@@ -43,7 +43,7 @@ class Counts:
     questions: int = 0  # that were sent, those asked again too
     labels: int = 0  # answers that are one
     probes: int = 0  # answers to questions that were asked for another purpose
-    unusable: dict[str, int] = field(default_factory=dict)  # answers that are no label, by why
+    unusable: dict[str, int] = field(default_factory=dict)  # answers that are not labels, by reason
     unanswered: dict[str, int] = field(default_factory=dict)  # tries without an answer of the model, by why
     tokens_in: float = 0.0
     tokens_out: float = 0.0

@@ -215,7 +215,10 @@ class SlideFuse(PosFuse):
 
 
 def _relevant(lists: AlignedRuns, qrels: Qrels, rel: float) -> tuple[Floats, Offsets]:
-    """1 for each row with a relevant document, else 0; and the number of relevant documents of each topic, not all 0."""
+    """1 for each row with a relevant document, else 0; and the number of relevant documents of each topic.
+
+    DataError if no topic has a relevant document.
+    """
     used = np.zeros(len(lists.topics) + 1, bool)
     used[lists.topic] = True
     topic = lists.topics_of(qrels)[qrels.grade >= rel]

@@ -1,7 +1,7 @@
 """Adjudication: the lead decides where people differ, one document after the other, the largest difference first.
 
-Labels are anonymous: people are A, B, C … in a random order per document, the same at each visit. The page holds no name, no
-id and no time of a label.
+Labels are anonymous: people are A, B, C … in a random order per document, which stays the same when the page is loaded
+again. The page holds no name, no id and no time of a label.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _refusal(overruling: Collection[Any], transaction: Transaction, event: Event
         return "event", f"nobody has labelled {event.document!r:.100} for topic {event.topic!r:.100}"
     current = decision(transaction, event.topic, event.document)
     if current is not None and current.assessor != event.assessor and event.id not in overruling:
-        return "event", f"somebody has decided it meanwhile: {current.grade:g}"
+        return "event", f"someone has decided it meanwhile: {current.grade:g}"
     return None
 
 

@@ -199,7 +199,7 @@ def set_round(request: PageRequest) -> ActionResult:
     with log.reading() as transaction:
         now = transaction.find_round(name)[1]
     if before and now != before:
-        problem = f"round {name!r} is {now} by now: somebody else changed it"
+        problem = f"round {name!r} is {now} by now: someone else changed it"
         raise Refusal(problem, 409, advice="Load the page again, then decide.")
     set_state(log, name, state)
     return ActionResult(link("/round", name=name), {"name": name, "state": state})

@@ -13,7 +13,7 @@ const LONG = 800; // characters before the best passage from which on a document
 
 const items = []; // to judge, the first is on the screen
 const needs = {};
-const seen = new Map(); // documents of before, by key
+const seen = new Map(); // documents that were shown before, by key
 const answered = new Map(); // when the server had the answer to a document; never, until it says so
 let labels = []; // one's own, the newest first
 let more = false; // whether the server has older ones
@@ -125,7 +125,7 @@ const paint = (item, label = null) => {
   $("find").value = "";
   showText(item);
   $("state").hidden = item.found && item.text !== "";
-  $("state").textContent = item.found ? "This document has no text." : "The collection does not have this document. “Cannot judge” says so.";
+  $("state").textContent = item.found ? "This document has no text." : "The collection does not have this document. Choose “cannot judge”.";
   showLooking(label);
   fill(label);
   open(item, topic);

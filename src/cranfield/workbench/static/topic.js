@@ -1,4 +1,4 @@
-// A topic: lines from each document to where it stands in the other list, both lit at once; keys to the next topic.
+// A topic: lines from each document to its place in the other list, both lit at once; keys to the next topic.
 import { listen } from "./keys.js";
 
 const lists = document.getElementById("lists");
