@@ -372,8 +372,7 @@ def _over_orders(hits: Hits, measures: list[Measure], by_document: bool, samples
 def _scale(judgments: Judgments, valued: bool) -> Floats:
     """The possible grades of an unjudged document: 0 and those of the judgments; negative ones only if `valued`."""
     grades = np.unique(judgments.grade if valued else judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else np.r_[grades, 1.0])
-    return scale
+    return np.union1d([0.0], grades if grades.max(initial=0) > 0 else np.r_[grades, 1.0])
 
 
 def _over_grades(hits: Hits, measures: list[Measure], valued: bool, samples: int, seed: int) -> _Range:

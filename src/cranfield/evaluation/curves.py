@@ -216,8 +216,7 @@ class _CurveInput:
 
 
 def _mean(values: Floats) -> Floats:
-    answer: Floats = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
-    return answer
+    return values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
 
 
 def _pr(view: _CurveInput) -> tuple[Floats, Floats, float, Floats, Floats]:

@@ -325,8 +325,7 @@ class Hits:
     def chance_within(self, cut: npt.ArrayLike) -> Floats:
         """For each hit, the share of its tie group's ranks that lie at `cut` or above."""
         size = self.tied_to - self.tied_from + 1.0
-        chance: Floats = np.clip(np.asarray(cut) - self.tied_from + 1, 0, size) / size
-        return chance
+        return np.clip(np.asarray(cut) - self.tied_from + 1, 0, size) / size
 
     @cached_property
     def ties(self) -> TieGroups:

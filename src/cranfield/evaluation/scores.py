@@ -330,8 +330,7 @@ class Scores(Answer):
     def ranking(self, m: int) -> Floats:
         """One number per run to rank by: a measure's mean, weighted if there are weights."""
         by_weights = self.weights is not None and self._is_mean(list(self.measures.values())[m])
-        column: Floats = (self.weighted if by_weights else self.summary)[:, m]
-        return column
+        return (self.weighted if by_weights else self.summary)[:, m]
 
     def mean(self, measure: str | Measure | None = None, run: str | None = None) -> float:
         """The mean over topics (the sum, for counts) of one measure and one run."""

@@ -54,8 +54,7 @@ class MeasureInput:
         hits = self.hits.relevant(self.rel)
         grid = np.zeros((self.hits.size, 1 + int(hits.nth.max(initial=1))))
         grid[hits.topic, hits.nth - 1] = hits.nth / hits.rank
-        best: Floats = np.maximum.accumulate(grid[:, ::-1], axis=1)[:, ::-1]
-        return best
+        return np.maximum.accumulate(grid[:, ::-1], axis=1)[:, ::-1]
 
     def gained(self, pairs: Pairs) -> tuple[Floats, Hits, Floats]:
         """The gain of each hit, the ideal ranking, and its gains."""

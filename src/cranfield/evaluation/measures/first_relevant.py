@@ -178,8 +178,7 @@ class ERR(_Cascade):
         stop = self.stopping(np.where(np.isnan(grade), self.max / 2, np.maximum(grade, 0)))
         stop[rank > hits.retrieved[:, None]] = 0
         reach = np.cumprod(np.hstack([np.ones((hits.size, 1)), 1 - stop[:, :-1]]), axis=1)
-        total: Floats = np.cumsum(reach * stop / rank, axis=1)[:, -1]
-        return total
+        return np.cumsum(reach * stop / rank, axis=1)[:, -1]
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """The probability that a user reaches the document, and stops there."""
