@@ -21,7 +21,10 @@ from cranfield.base.optional_packages import needed
 from cranfield.base.parameters import LARGEST_SCORE
 from cranfield.base.results import Answer, Cell, Layout, Lines, Table, fitted, plain, text
 from cranfield.base.text_layout import cut_end, in_line, legible, listed
-from cranfield.evaluation.topics import Absent
+from cranfield.evaluation.measures.definition import AGGREGATES, is_mean, measure_or_label
+from cranfield.evaluation.measures.definition import measure as measure_named
+from cranfield.evaluation.tie_orders import DRAWN, SEED
+from cranfield.evaluation.topics import Absent, as_weights
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -111,8 +114,6 @@ class Scores(Answer):
         >>> scores.mean("AP", "bm25"), scores.at(run="dense")
         (0.75, array([0.25, 0.75]))
         """
-        from cranfield.evaluation.measures.definition import measure_or_label
-
         tables = values if hasattr(values, "keys") else {measure: values}
         arrays = {name: np.asarray(tables[name], np.float64) for name in tables}
         _refuse_table(arrays, runs, topics)
@@ -228,10 +229,8 @@ class Scores(Answer):
 
     def _position_of_spelling(self, name: str | Measure) -> int | None:
         """The position of the measure that has this other name."""
-        from cranfield.evaluation.measures import measure
-
         try:
-            meant = measure(name) if isinstance(name, str) else name
+            meant = measure_named(name) if isinstance(name, str) else name
         except CranfieldError:
             return None
         measures = list(self.measures.values())
@@ -297,8 +296,6 @@ class Scores(Answer):
         >>> scores.mean("AP"), scores.weighted_mean("AP")
         (0.75, 0.625)
         """
-        from cranfield.evaluation.topics import as_weights
-
         fitted = as_weights(weights).fitted(self.topics)
         scores = self if len(fitted.values) == len(self.topics) else self.select(topics=fitted.values)
         return replace(scores, weights=fitted)
@@ -323,9 +320,7 @@ class Scores(Answer):
         return answer
 
     def _is_mean(self, measure: Measure) -> bool:
-        from cranfield.evaluation.measures.definition import takes_topics_alone
-
-        return measure.aggregate == "mean" and takes_topics_alone(measure) and measure.values.get("average") != "micro"
+        return is_mean(measure) and measure.values.get("average") != "micro"
 
     def ranking(self, m: int) -> Floats:
         """One number per run to rank by: a measure's mean, weighted if there are weights."""
@@ -422,8 +417,6 @@ class Scores(Answer):
 
     def _on_sampled(self) -> list[str]:
         """Report the values that are means over a sample of the orders of ties; `sampled` holds their standard errors."""
-        from cranfield.evaluation.tie_orders import DRAWN, SEED
-
         errors = {name: error for name, error in self.sampled.items() if error.any()}
         if not errors:
             return []
@@ -448,8 +441,6 @@ class Scores(Answer):
 
     def _aggregate(self, m: int, how: str) -> Floats:
         """One number per run by this aggregate, whatever the measure's own aggregate is; NaN if there is no topic."""
-        from cranfield.evaluation.measures.definition import AGGREGATES
-
         rows = [row[mask & ~np.isnan(row)] for row, mask in zip(self.values[:, m], self.counted, strict=True)]
         return np.array([AGGREGATES[how](row) if len(row) else np.nan for row in rows])
 

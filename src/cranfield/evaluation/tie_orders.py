@@ -109,12 +109,8 @@ class Orders:
 
     def _ranked(self, rank: Ints) -> Hits:
         """The same hits at these ranks."""
-        hits = self.hits
-        order = np.lexsort((rank, hits.topic))
-        topic, rank, row, first, last = (
-            column[order] for column in (hits.topic, rank, hits.row, hits.tied_from, hits.tied_to)
-        )
-        return Hits(hits.judgments, topic, rank, hits.grade[order], first, last, hits.retrieved, row)
+        order = np.lexsort((rank, self.hits.topic))
+        return Hits.of(self.hits.judgments, self.hits.columns.part(order, rank=rank[order]), self.hits.retrieved)
 
     def extreme(self, pivot: float, best: bool) -> Hits:
         """Hits of grade `pivot` or more first in their ties, best first, the others last; reversed if not `best`."""

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.base.collection import Collection, Qrels
+from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.findings import Finding
 from cranfield.base.text_layout import counted
-from cranfield.collections.check import Findings, by_severity
+from cranfield.collections.check import Findings, by_severity, check
 from cranfield.formats.catalogue import CATALOGUE
 from cranfield.formats.collection_folder import (
     BUNDLED,
@@ -364,8 +364,6 @@ class _Examined:
 
     def _look_at_judgments_file(self) -> Iterator[Finding]:
         """Check the qrels file like any qrels file."""
-        from cranfield.collections.check import check
-
         path = file_in(self.folder, QRELS)
         if os.path.exists(path) and os.path.getsize(path):
             label = os.path.join(self.label, os.path.basename(path))
@@ -437,9 +435,8 @@ class _Examined:
                 best, better, fits = way, other, would
         wins = fits - as_given >= FITS_BETTER
         if share < SHIFTED or wins:
-            detail = (
-                f"{share:.0%} of {counted(len(ranks), 'topic')} are among the texts closest to their relevant documents"
-            )
+            closest = "are among the texts closest to their relevant documents"
+            detail = f"{share:.0%} of {counted(len(ranks), 'topic')} {closest}"
             if wins:
                 detail += f"; read {best}, {fits:.0%} would be"
             yield self._finding("judgments-shifted", QRELS, detail, sum(rank > ABREAST for rank in ranks.values()))
