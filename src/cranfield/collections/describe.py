@@ -349,11 +349,13 @@ class CollectionStats(Answer):
         yield from (one.drawing() for one in self.distributions.values() if len(one.values))
 
     def plain(self, how: Layout) -> dict[str, Any]:
-        labels = self.labels
+        grades = [
+            {"grade": grade, "label": self.labels.get(grade, ""), "judgments": n} for grade, n in self.grades.items()
+        ]
         return {
             "name": self.name,
             **{name.replace(" ", "_"): value for name, value in self.figures().items()},
-            "grades": [{"grade": g, "label": labels.get(g, ""), "judgments": n} for g, n in self.grades.items()],
+            "grades": grades,
             "distributions": {name.replace(" ", "_"): one.to_dict() for name, one in self.distributions.items()},
         }
 

@@ -105,9 +105,9 @@ class Curves(Answer):
     def content(self, how: Layout) -> list[Part]:
         head, *rows = self.records(how)
         areas = [[curve.run, how.number(curve.area)] for curve in self.curves]
-        points = (
-            rows if how.states_defaults else [row for curve in self.curves for row in _sample_points(rows, curve.run)]
-        )
+        points = rows
+        if not how.states_defaults:
+            points = [row for curve in self.curves for row in _sample_points(rows, curve.run)]
         cells = [[row[0], *(_text(value, how) for value in row[1:])] for row in points]
         rest = f"{len(points)} of {len(rows):,} points" if len(points) < len(rows) else ""
         sizes = Table(["run", KINDS[self.kind][2]], areas, title="Areas")

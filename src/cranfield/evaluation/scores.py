@@ -454,8 +454,7 @@ class Scores(Answer):
                     for m, measure in enumerate(self.measures):
                         yield Score(run, topic, measure, float(self.values[r, m, t]))
 
-    def __iter__(self) -> Iterator[Score]:
-        return self.rows()
+    __iter__ = rows
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.counted)) * len(self.measures)
@@ -707,15 +706,13 @@ def _refuse_table(tables: Mapping[str, Floats], runs: Sequence[str] | None, topi
     shape = next(iter(shapes))
     if len(shapes) > 1 or len(shape) != 2 or 0 in shape:
         sizes = ", ".join(" × ".join(map(str, each)) for each in sorted(shapes))
-        raise DataError(
-            f"expected a table of topics × runs for each measure, all of one size, found {sizes or 'one number'}"
-        )
+        expected = "expected a table of topics × runs for each measure, all of one size"
+        raise DataError(f"{expected}, found {sizes or 'one number'}")
     if any(np.isinf(array).any() for array in tables.values()):
         raise DataError("expected numbers, or NaN for a value that does not exist, found an infinite one")
     if any(np.nanmax(np.abs(array), initial=0) > LARGEST_SCORE for array in tables.values()):
-        raise DataError(
-            f"expected scores of at most {LARGEST_SCORE:g}, so that squares can be added up; found a larger one"
-        )
+        reason = "so that squares can be added up"
+        raise DataError(f"expected scores of at most {LARGEST_SCORE:g}, {reason}; found a larger one")
     for what, names, size in (("run", runs, shape[1]), ("topic", topics, shape[0])):
         if names is not None and len(names) != size:
             raise DataError(f"expected a name for each of {size} {what}s, found {len(names)}")

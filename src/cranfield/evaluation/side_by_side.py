@@ -115,9 +115,8 @@ class TopicComparison(Answer):
         """Why this topic was chosen, what the signs mean, and what is unjudged or tied in each list."""
         notes = []
         if self.most_different_of is not None:
-            notes.append(
-                f"of {self.most_different_of} topics, {self.one.run} and {self.other.run} differ most on this one"
-            )
+            runs = f"{self.one.run} and {self.other.run}"
+            notes.append(f"of {self.most_different_of} topics, {runs} differ most on this one")
         one, other = (sum(entry.grade is None for entry in entries) for entries in self.lists)
         some_unjudged = (one or other) and not self.one.only_relevant
         unjudged = f" (? unjudged: {one} and {other} of the first {max(map(len, self.lists))})" if some_unjudged else ""
@@ -255,8 +254,7 @@ def _entries(steps: list[RankStep], elsewhere: Mapping[str, int], texts: Mapping
     for step in steps:
         document, so_far = str(step.document), step.so_far
         added = None if so_far is None or step.rank != at + 1 else so_far - before
-        answer.append(
-            RankedEntry(step.rank, document, texts.get(document, ""), step.grade, added, elsewhere.get(document))
-        )
+        text, place = texts.get(document, ""), elsewhere.get(document)
+        answer.append(RankedEntry(step.rank, document, text, step.grade, added, place))
         before, at = 0.0 if so_far is None else so_far, step.rank
     return answer

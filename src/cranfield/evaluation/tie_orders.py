@@ -45,12 +45,11 @@ def mean_over_orders(score: Callable[[Hits], Floats], hits: Hits, by_document: b
     orders = Orders(hits, by_document)
     value, error = score(hits).astype(np.float64), np.zeros(hits.size)
     few, many = orders.enumerable, orders.free & ~orders.enumerable
-    if few.any():
-        total, number = np.zeros(hits.size), np.zeros(hits.size)
-        for new_topics, order in orders.every():
-            total[new_topics] += score(order)[new_topics]
-            number[new_topics] += 1
-        value[few] = total[few] / number[few]
+    total, number = np.zeros(hits.size), np.zeros(hits.size)
+    for new_topics, order in orders.every():
+        total[new_topics] += score(order)[new_topics]
+        number[new_topics] += 1
+    value[few] = total[few] / number[few]
     if many.any():
         draw = _RandomKeys(hits, orders.ties)
         scores = np.array([score(orders.random_order(draw.keys()))[many] for _ in range(DRAWN)])

@@ -157,9 +157,8 @@ class _RunTop:
             elif template:
                 lines.append(fill_template(template, numbers, t, value))
             else:
-                lines.append(
-                    sum_in_words([part for part in contributions[ends[t] : ends[t + 1]].tolist() if part], value)
-                )
+                parts = contributions[ends[t] : ends[t + 1]].tolist()
+                lines.append(sum_in_words([part for part in parts if part], value))
         return lines
 
 

@@ -208,9 +208,8 @@ class Closeness:
         }
         for shift in (-3, -2, -1, 1, 2, 3):
             way = f"{abs(shift)} {'higher' if shift > 0 else 'lower'}"
-            answer[f"by numbers {way}"] = {
-                n: self.column[str(i + shift)] for n, i in numbers.items() if str(i + shift) in self.column
-            }
+            shifted = {n: str(i + shift) for n, i in numbers.items()}
+            answer[f"by numbers {way}"] = {n: self.column[to] for n, to in shifted.items() if to in self.column}
             way = f"{abs(shift)} place{'s' if abs(shift) > 1 else ''} {'further down' if shift > 0 else 'further up'}"
             answer[way] = {n: self.column[n] + shift for n in names if n in self.column}
         return {way: {n: i for n, i in held.items() if 0 <= i < len(listed)} for way, held in answer.items()}

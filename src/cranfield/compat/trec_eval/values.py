@@ -117,10 +117,6 @@ def _utility(request: Request, view: MeasureInput) -> Floats:
     return REGISTRY["Utility"](rel=view.rel, documents=view.documents, **weights)(view.hits)
 
 
-def _relative_set_precision(request: Request, view: MeasureInput) -> Floats:
-    return REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits)
-
-
 def _set_f(request: Request, view: MeasureInput) -> Floats:
     """trec_eval's set_F, whose parameter x is the square of beta."""
     x = request.numbers[0]
@@ -206,7 +202,7 @@ SPECIAL: dict[str, Callable[[Request, MeasureInput], Floats]] = {
     "ndcg": _ndcg,
     "ndcg_rel": _ndcg_rel,
     "Rndcg": _r_ndcg,
-    "set_relative_P": _relative_set_precision,
+    "set_relative_P": lambda request, view: REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits),
     "set_F": _set_f,
     "rbp": _rbp,
     "rbp_resid": _rbp_residual,
