@@ -243,10 +243,8 @@ def _roc(view: _CurveInput) -> tuple[Floats, Floats, float]:
         judged = hits.judgments.count(hits.judgments.grade < view.rel)
         nonrelevant, relevant = hits.where(hits.grade < view.rel).count(), hits.relevant(view.rel).count()
         others = (judged - nonrelevant + hits.retrieved - relevant)[topics]
-    lines = [
-        _roc_of(hits, t, view.rel, w, o)
-        for t, w, o in zip(np.flatnonzero(topics), view.n_relevant, others, strict=True)
-    ]
+    every = zip(np.flatnonzero(topics), view.n_relevant, others, strict=True)
+    lines = [_roc_of(hits, topic, view.rel, n_relevant, rest) for topic, n_relevant, rest in every]
     areas = [float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)) for x, y in lines]
     if len(lines) == 1:
         return *lines[0], areas[0]

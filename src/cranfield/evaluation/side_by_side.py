@@ -221,18 +221,11 @@ def side_by_side(
     if topic is not None:  # otherwise `evaluate` has warned already
         evaluator.warn_of(*runs)
     explanations = [explain_topic(evaluator, run, name, topic_id, full) for run in runs]
-    depth = None if full else evaluator.measures[name].values.get("k") or DEPTH
+    depth = math.inf if full else evaluator.measures[name].values.get("k") or DEPTH
     order = evaluator.conventions_for(evaluator.measures[name]).order
-    ranks = [
-        {document: place for place, (document, _) in enumerate(run.ranking(topic_id, order), 1)}
-        if topic_id in run
-        else {}
-        for run in runs
-    ]
-    steps_of_runs = [
-        [step for step in each.steps if step.document and (depth is None or step.rank <= depth)]
-        for each in explanations
-    ]
+    rankings = [run.ranking(topic_id, order) if topic_id in run else [] for run in runs]
+    ranks = [{document: place for place, (document, _) in enumerate(each, 1)} for each in rankings]
+    steps_of_runs = [[step for step in each.steps if step.document and step.rank <= depth] for each in explanations]
     titles = {} if texts is None else texts({str(step.document) for steps in steps_of_runs for step in steps})
     lists = _entries(steps_of_runs[0], ranks[1], titles), _entries(steps_of_runs[1], ranks[0], titles)
     return TopicComparison(explanations[0], explanations[1], lists, of)

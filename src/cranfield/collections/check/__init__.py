@@ -252,11 +252,10 @@ def check(
         findings += look_at_depth(file, deepest)
         findings += look_through(file, judged) if judged is not None else ()
     milder = MALFORMED if lenient else ()
-    everything = [
-        [replace(each, severity="warning") if each.code in milder else each for each in findings]
-        for _, findings in examined
-    ]
-    return Findings(finding for findings in everything for finding in by_severity(findings))
+    answer = Findings()
+    for _, findings in examined:
+        answer += by_severity(replace(each, severity="warning") if each.code in milder else each for each in findings)
+    return answer
 
 
 def examine(

@@ -352,11 +352,8 @@ class _Examined:
         if sample.n_documents < ENOUGH:
             return
         vocabulary = {word for word, i in sample.vocabulary.items() if sample.frequency[i]}
-        foreign = [
-            topic.id
-            for topic, text in zip(sample.topics, sample.texts, strict=True)
-            if text and 2 * len(text.keys() & vocabulary) < len(text)
-        ]
+        pairs = zip(sample.topics, sample.texts, strict=True)
+        foreign = [topic.id for topic, text in pairs if text and 2 * len(text.keys() & vocabulary) < len(text)]
         yield from self._of("topics-foreign", TOPICS, foreign, "topic")
 
     # judgments

@@ -225,9 +225,8 @@ def topic_lines(evaluation: Evaluation) -> list[str]:
     ]
     gaps = np.any([np.isnan(values[topics]) for _, kind, values in printed if kind.name != "relstring"], axis=0)
     lines = []
-    for name, gap, row in zip(
-        names, np.broadcast_to(gaps, len(names)), zip(*values_of_topics, strict=True), strict=False
-    ):
+    rows = zip(*values_of_topics, strict=True)
+    for name, gap, row in zip(names, np.broadcast_to(gaps, len(names)), rows, strict=False):
         if gap:
             shapes = zip(printed, row, strict=True)
             lines += [f"{_name(n, k, z)}\t{name}\t{_text(k, value, z)}\n" for (n, k, _), value in shapes]
