@@ -139,8 +139,7 @@ def _compared(what: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Collecti
 
 def _documents(collection: Collection, progress: Progress) -> dict[str, bytes]:
     """A short digest of each document: two collections of a million fit into memory."""
-    documents = read_documents(collection, progress)
-    return {each.id: _key(each.title, each.text, each.fields) for each in documents}
+    return {each.id: _key(each.title, each.text, each.fields) for each in read_documents(collection, progress)}
 
 
 def _topics(collection: Collection) -> dict[str, bytes]:
@@ -161,10 +160,10 @@ def _judgments(collection: Collection) -> dict[str, float]:
 
 
 def _matrix(a: Mapping[str, float], b: Mapping[str, float]) -> dict[tuple[str, str], int]:
-    counts: dict[tuple[str, str], int] = {}
-    for name in dict.fromkeys([*a, *b]):
-        pair = (f"{a[name]:g}" if name in a else UNJUDGED, f"{b[name]:g}" if name in b else UNJUDGED)
-        counts[pair] = counts.get(pair, 0) + 1
+    def shown(judged: Mapping[str, float], name: str) -> str:
+        return f"{judged[name]:g}" if name in judged else UNJUDGED
+
+    counts = Counter((shown(a, name), shown(b, name)) for name in {**a, **b})
     return dict(sorted(counts.items(), key=lambda item: tuple(map(_by_number, item[0]))))
 
 
@@ -217,9 +216,8 @@ def show(collection: Collection) -> CollectionSummary:
     grades = {f"{grade:g}": asdict(each) for grade, each in sorted(collection.grades.items(), reverse=True)}
     others = {key: value for key, value in meta.items() if key not in (*FIRST, "name", "grades", "counts", "hashes")}
     head = {"name": collection.name, **{key: meta[key] for key in FIRST if key in meta}}
-    return CollectionSummary(
-        {**head, "relevant from": collection.relevant_from, "counts": counts, "grades": grades, **others}
-    )
+    judged = {"relevant from": collection.relevant_from, "counts": counts, "grades": grades}
+    return CollectionSummary({**head, **judged, **others})
 
 
 def show_topic(collection: Collection, identifier: str) -> CollectionSummary:
@@ -239,9 +237,8 @@ def show_document(collection: Collection, identifier: str) -> CollectionSummary:
     """One document in full; the documents before it are read too."""
     for document in collection.documents():
         if document.id == identifier:
-            return CollectionSummary(
-                {"id": document.id, "title": document.title, "text": document.text, **document.fields}
-            )
+            head = {"id": document.id, "title": document.title, "text": document.text}
+            return CollectionSummary({**head, **document.fields})
     raise DataError(f"{collection.name}: no document {identifier!r} among {collection.n_documents:,}")
 
 

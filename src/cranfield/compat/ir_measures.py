@@ -44,9 +44,8 @@ class ProviderEvaluator(providers.Evaluator):
 
     def __init__(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> None:
         ours_by_theirs = {one: _named(str(one)) for one in measures}
-        diverse = [
-            one for one, ours in ours_by_theirs.items() if ours is not None and ours.family == FAMILY_OF_SUBTOPICS
-        ]
+        ours = {one: measure for one, measure in ours_by_theirs.items() if measure is not None}
+        diverse = [one for one, measure in ours.items() if measure.family == FAMILY_OF_SUBTOPICS]
         plain = [one for one in ours_by_theirs if one not in diverse]
         rows = None if isinstance(qrels, dict) else list(UTIL.QrelsConverter(qrels).as_namedtuple_iter())
         judged = qrels if rows is None else UTIL.QrelsConverter(rows).as_dict_of_dict()

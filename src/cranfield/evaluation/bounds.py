@@ -78,9 +78,8 @@ def bounds_of(evaluator: Evaluator, runs: Any, over: str, samples: int = 200, se
     evaluator.warns_of_ties &= over != "ties"  # the bounds themselves show the effect of ties
     scores = evaluator.evaluate(opened)
     ranges = [_ranges(evaluator, run, over, samples, seed) for run in opened]
-    arrays: dict[str, Any] = {
-        name: np.stack([getattr(each, name) for each in ranges])[:, :, evaluator.topic_mask] for name in _Range.ARRAYS
-    }
+    whole = {name: np.stack([getattr(each, name) for each in ranges]) for name in _Range.ARRAYS}
+    arrays: dict[str, Any] = {name: values[:, :, evaluator.topic_mask] for name, values in whole.items()}
     for name in ("low", "high", "expected"):
         arrays[name][np.broadcast_to(~scores.counted[:, None, :], arrays[name].shape)] = nan
     grades, every = (_scale(evaluator.judgments, valued).tolist() for valued in (False, True))
@@ -118,10 +117,9 @@ def _refuse(evaluator: Evaluator, over: str) -> None:
         needs = evaluator.sees(measure)
         refused = needs - PLAIN if over == "unjudged" else needs - MOVED
         if refused:
-            limit = "and only grades are varied" if over == "unjudged" else "and only judged documents are reordered"
-            raise MeasureError(
-                f"{name}: no bounds over {over}: it uses a document's {', '.join(sorted(refused))}, {limit}"
-            )
+            uses = f"it uses a document's {', '.join(sorted(refused))}"
+            limit = "only grades are varied" if over == "unjudged" else "only judged documents are reordered"
+            raise MeasureError(f"{name}: no bounds over {over}: {uses}, and {limit}")
 
 
 @dataclass
@@ -209,9 +207,8 @@ class Bounds(Answer):
                     values = self.low[at], scores.values[at], self.expected[at], self.high[at]
                     yield self._row(run, measure, scores.topics[t], values, self.proven[at], self.exact[at])
                 values = low[r, m], scores.summary[r, m], expected[r, m], high[r, m]
-                yield self._row(
-                    run, measure, "all", values, self.proven[r, m, topics].all(), self.exact[r, m, topics].all()
-                )
+                proven, exact = self.proven[r, m, topics].all(), self.exact[r, m, topics].all()
+                yield self._row(run, measure, "all", values, proven, exact)
 
     def _row(
         self, run: str, measure: str, topic: str, values: tuple[float, ...], proven: np.bool_, exact: np.bool_
@@ -309,9 +306,8 @@ class _Range:
             except (_ElsewhereError, TypeError) as error:
                 if isinstance(error, TypeError) and "do not come from a run" not in str(error):
                     raise
-                raise MeasureError(
-                    f"{measure}: no bounds: it uses more of a document than its rank and grade"
-                ) from None
+                reason = "it uses more of a document than its rank and grade"
+                raise MeasureError(f"{measure}: no bounds: {reason}") from None
             at: Any = slice(None) if only is None else only
             self.low[m, at] = np.fmin(self.low[m, at], values[at])  # ignore undefined values
             self.high[m, at] = np.fmax(self.high[m, at], values[at])
@@ -372,8 +368,7 @@ def _over_orders(hits: Hits, measures: list[Measure], by_document: bool, samples
 def _scale(judgments: Judgments, valued: bool) -> Floats:
     """The possible grades of an unjudged document: 0 and those of the judgments; negative ones only if `valued`."""
     grades = np.unique(judgments.grade if valued else judgments.grade[judgments.grade >= 0])
-    scale: Floats = np.union1d([0.0], grades if grades.max(initial=0) > 0 else np.r_[grades, 1.0])
-    return scale
+    return np.union1d([0.0], grades if grades.max(initial=0) > 0 else np.r_[grades, 1.0])
 
 
 def _over_grades(hits: Hits, measures: list[Measure], valued: bool, samples: int, seed: int) -> _Range:

@@ -105,9 +105,9 @@ class Curves(Answer):
     def content(self, how: Layout) -> list[Part]:
         head, *rows = self.records(how)
         areas = [[curve.run, how.number(curve.area)] for curve in self.curves]
-        points = (
-            rows if how.states_defaults else [row for curve in self.curves for row in _sample_points(rows, curve.run)]
-        )
+        points = rows
+        if not how.states_defaults:
+            points = [row for curve in self.curves for row in _sample_points(rows, curve.run)]
         cells = [[row[0], *(_text(value, how) for value in row[1:])] for row in points]
         rest = f"{len(points)} of {len(rows):,} points" if len(points) < len(rows) else ""
         sizes = Table(["run", KINDS[self.kind][2]], areas, title="Areas")
@@ -216,8 +216,7 @@ class _CurveInput:
 
 
 def _mean(values: Floats) -> Floats:
-    answer: Floats = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
-    return answer
+    return values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
 
 
 def _pr(view: _CurveInput) -> tuple[Floats, Floats, float, Floats, Floats]:
@@ -244,10 +243,8 @@ def _roc(view: _CurveInput) -> tuple[Floats, Floats, float]:
         judged = hits.judgments.count(hits.judgments.grade < view.rel)
         nonrelevant, relevant = hits.where(hits.grade < view.rel).count(), hits.relevant(view.rel).count()
         others = (judged - nonrelevant + hits.retrieved - relevant)[topics]
-    lines = [
-        _roc_of(hits, t, view.rel, w, o)
-        for t, w, o in zip(np.flatnonzero(topics), view.n_relevant, others, strict=True)
-    ]
+    every = zip(np.flatnonzero(topics), view.n_relevant, others, strict=True)
+    lines = [_roc_of(hits, topic, view.rel, n_relevant, rest) for topic, n_relevant, rest in every]
     areas = [float(np.sum(np.diff(x) * (y[1:] + y[:-1]) / 2)) for x, y in lines]
     if len(lines) == 1:
         return *lines[0], areas[0]

@@ -23,27 +23,11 @@ from cranfield.base.kernels import processors
 from cranfield.base.notifications import tell_used
 from cranfield.base.parameters import refuse_below
 from cranfield.base.run import Run
+from cranfield.evaluation import sanity_checks
 from cranfield.evaluation.hits import Judgments, join
 from cranfield.evaluation.measures import Measure
 from cranfield.evaluation.measures import measures as measures_of
-from cranfield.evaluation.measures.definition import AGGREGATES, aggregated, needs_of, takes_topics_alone
-from cranfield.evaluation.sanity_checks import (
-    IdOverlap,
-    beyond_scale,
-    digits_that_decide,
-    id_mismatches,
-    in_single,
-    little_judged,
-    looks_like_grades,
-    looks_like_scores,
-    moved_by_single,
-    swapped,
-    tie_ranges,
-    ties_that_decide,
-    upside_down,
-    warn,
-    without_zero,
-)
+from cranfield.evaluation.measures.definition import AGGREGATES, aggregated, is_mean, needs_of
 from cranfield.evaluation.scores import Scores
 from cranfield.evaluation.tie_orders import MeanOverOrders, mean_over_orders
 from cranfield.evaluation.topics import Absent, as_weights
@@ -231,7 +215,7 @@ class Evaluator:
         self.topic_mask, self.not_judged = _subset(self.qrels, topics, lenient)
         self.warns, self.warns_of_ties = warn, warn and self.conventions.ties != "averaged"
         self.takes_every_grade = rel is None and any(m.values.get("rel", 1) <= 1 for m in self.measures.values())
-        self.may_be_swapped = warn and looks_like_scores(self.qrels, qrels)
+        self.may_be_swapped = warn and sanity_checks.looks_like_scores(self.qrels, qrels)
         self.requested = list(self.measures)  # measures that are added later cause no warnings
         topic_names = self._topic_names(self.topic_mask)
         self.weights = None if weights is None else as_weights(weights, qrels).fitted(topic_names)
@@ -293,44 +277,48 @@ class Evaluator:
         """Warn of everything that could make the scores meaningless."""
         findings = [finding for row in rows for finding in row.findings]
         if self.may_be_swapped and any(finding.code == "swapped-arguments" for finding in findings):
-            warn(findings)
+            sanity_checks.warn(findings)
             return  # no other check means anything then
         findings += self._odd_grades
         measures = {name: self.measures[name] for name in self.requested}
-        findings += beyond_scale(measures, float(self.judgments.grade.max(initial=0)), self.qrels.name)
+        highest = float(self.judgments.grade.max(initial=0))
+        findings += sanity_checks.beyond_scale(measures, highest, self.qrels.name)
         topics: Any = slice(None) if self.topic_mask.all() else self.topic_mask
         swings = [None if row.tie_range is None else row.tie_range[:, :, topics] for row in rows]
-        findings += ties_that_decide(scores, swings, self.requested)
+        findings += sanity_checks.ties_that_decide(scores, swings, self.requested)
         moves = [None if row.single is None else row.single[:, topics] for row in rows]
-        warn([*findings, *digits_that_decide(scores, moves, self.requested)])
+        findings += sanity_checks.digits_that_decide(scores, moves, self.requested)
+        sanity_checks.warn(findings)
 
     def warn_of(self, *runs: Run) -> None:
         """Run the sanity checks for an operation that does not call `evaluate`."""
         if self.warns:
             findings = [self._run_findings(run, *self._match(run, self.threads, self.conventions)) for run in runs]
-            warn([*chain.from_iterable(findings), *self._odd_grades])
+            sanity_checks.warn([*chain.from_iterable(findings), *self._odd_grades])
 
     @cached_property
     def _odd_grades(self) -> list[Finding]:
         """A finding if all judged documents would be relevant and nobody named the lowest relevant grade."""
         has_threshold = self.qrels.explained or self.relevant_from is not None
         unsaid = self.takes_every_grade and not has_threshold and not self.may_be_swapped
-        return list(without_zero(self.qrels.grade, self.qrels.name)) if unsaid else []
+        return list(sanity_checks.without_zero(self.qrels.grade, self.qrels.name)) if unsaid else []
 
     def _run_findings(self, run: Run, match: HitRows, hits: Hits) -> list[Finding]:
         """The findings of the sanity checks for one run."""
-        if self.may_be_swapped and looks_like_grades(run):
-            return [swapped(run, self.qrels)]
-        overlap = IdOverlap.of(match, self.judgments)
-        findings = [*id_mismatches(run, self.qrels, overlap), *upside_down(run, hits)]
+        if self.may_be_swapped and sanity_checks.looks_like_grades(run):
+            return [sanity_checks.swapped(run, self.qrels)]
+        overlap = sanity_checks.IdOverlap.of(match, self.judgments)
+        mismatches = sanity_checks.id_mismatches(run, self.qrels, overlap)
+        findings = [*mismatches, *sanity_checks.upside_down(run, hits)]
         if not findings:  # these would explain why little is judged
-            findings += little_judged(run, hits, self.topic_mask, self._lowest_rel)
+            findings += sanity_checks.little_judged(run, hits, self.topic_mask, self._lowest_rel)
         return findings
 
     def id_mismatches(self, run: Run) -> list[Finding]:
         """Ids and topics of a run that do not match the judgments."""
         match = run.hits(self.qrels.index, self.conventions.order, self.threads)
-        return list(id_mismatches(run, self.qrels, IdOverlap.of(match, self.judgments)))
+        overlap = sanity_checks.IdOverlap.of(match, self.judgments)
+        return list(sanity_checks.id_mismatches(run, self.qrels, overlap))
 
     def _items(self, runs: Any) -> list[Any] | Iterator[Any]:
         """The runs one by one; files are not opened yet."""
@@ -401,15 +389,15 @@ class Evaluator:
 
     def _tie_range(self, hits: Hits, values: Floats, runs: int = 1) -> Floats | None:
         """How far the order of ties can move each value; 0 for measures that `_free` leaves out."""
-        return tie_ranges(self._free(), hits, values, runs)
+        return sanity_checks.tie_ranges(self._free(), hits, values, runs)
 
     def _single(self, match: HitRows, run: Run, values: Floats) -> Floats | None:
         """How much each value would change if scores were compared in single precision; None if none would change."""
-        other = in_single(match)
+        other = sanity_checks.in_single(match)
         if other is None:
             return None
         hits = join(other, self.judgments.under(self.conventions.negative), self.conventions, run)
-        return moved_by_single(self._free(), hits, values)
+        return sanity_checks.moved_by_single(self._free(), hits, values)
 
     def _free(self) -> list[Measure | None]:
         """The requested measures that use only ranks and grades of judged documents; None in place of all others."""
@@ -543,7 +531,7 @@ def _aggregated(measures: dict[str, Measure], aggregate: str | None) -> dict[str
         raise ConventionError(f"aggregate must be one of {choices}, got {aggregate!r}")
     answer: dict[str, Measure] = {}
     for name, measure in measures.items():
-        if measure.aggregate == "mean" and takes_topics_alone(measure):
+        if is_mean(measure):
             answer[f"{aggregate}({name})"] = aggregated(measure, aggregate)
         else:
             answer[name] = measure

@@ -218,11 +218,8 @@ def _differs(peer: Peer, ours: Measure, theirs: Measure, conventions: Convention
     """The differences between a program and our defaults, in words."""
     defaults, rule = Conventions(), peer.rule(ours)
     answers = {key: getattr(conventions, key) for key in CONVENTIONS if topic is None or key not in OVER_TOPICS}
-    words = [
-        CONVENTIONS[key].get(answer, f"{key}={answer}")
-        for key, answer in answers.items()
-        if answer != getattr(defaults, key)
-    ]
+    changes = {key: answer for key, answer in answers.items() if answer != getattr(defaults, key)}
+    words = [CONVENTIONS[key].get(answer, f"{key}={answer}") for key, answer in changes.items()]
     for key, value in theirs.values.items():
         if value != ours.values[key]:
             text = theirs.parameters[key].show(value) if value is not None else "none"

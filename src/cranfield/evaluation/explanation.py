@@ -296,8 +296,7 @@ class Explanation(Answer):
         ranks = [f"{step.rank}{'=' if step.tied and screen else ''}" for step in steps]
         columns = [("rank", ranks, 0), ("document", documents, 0)]
         columns.append(("score", ["" if step.score is None else f"{step.score:g}" for step in steps], 5))
-        if any(ties) and not screen:
-            columns.append(("tied", ties, 0))
+        columns += [("tied", ties, 0)] if any(ties) and not screen else []
         columns.append(("grade", [_grade(step, screen) for step in steps], 1))
         own = [(name, _numbers([step.columns.get(name) for step in steps], how)) for name in self.columns]
         columns += [(name, cells, 2 if (name, cells) == own[-1] else 6) for name, cells in own]
@@ -523,12 +522,10 @@ class _Case:
         ideal = self.ideal.get(rank, {})
         if rank > len(self.listing):
             return RankStep(rank, ideal=ideal)
-        (document, score), tied = self.listing[rank - 1], (self.first[rank - 1], self.last[rank - 1])
-        columns = self.columns.get(document, {})
-        ties = tied if tied[1] > tied[0] else None
-        return RankStep(
-            rank, document, score, self.graded[rank - 1], ties, columns, self.score(self.listing[:rank]), ideal
-        )
+        (document, score), first, last = self.listing[rank - 1], self.first[rank - 1], self.last[rank - 1]
+        ties = (first, last) if last > first else None
+        columns, so_far = self.columns.get(document, {}), self.score(self.listing[:rank])
+        return RankStep(rank, document, score, self.graded[rank - 1], ties, columns, so_far, ideal)
 
     def _traced(self, hits: Hits) -> Iterator[tuple[int, str, dict[str, float]]]:
         """The topic's hits: position, document, and the measure's own columns of each."""
@@ -545,9 +542,8 @@ class _Case:
         for above, rank in pairwise([0, *ranks, deepest + 1]):
             for first, last, above_cut in _stretches(above + 1, min(rank - 1, len(self.listing)), cut):
                 before = rows[-1].so_far if rows and isinstance(rows[-1], RankStep) else None
-                rows.append(
-                    self.step(first) if above_cut and first == last else self._fold(first, last, above_cut, before)
-                )
+                single = above_cut and first == last
+                rows.append(self.step(first) if single else self._fold(first, last, above_cut, before))
             rows += [self.step(rank)] if rank <= deepest else []
         ends = [row.so_far for row in rows if isinstance(row, RankStep) and row.so_far is not None][-1:]
         if cut is not None and not np.array_equal(ends, [value] * len(ends), equal_nan=True):

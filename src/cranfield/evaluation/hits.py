@@ -175,7 +175,8 @@ class RunOrigin:
     run: Run
     order: Order
     condensed: bool = False  # unjudged documents have been removed
-    cache: dict[str, Any] = field(default_factory=dict)  # what `returned_documents` and `match_index` read from the run
+    listing: ReturnedDocuments | None = None  # the result of `returned_documents`
+    match: tuple[Index, HitRows] | None = None  # the last result of `match_index`
 
 
 class Hits:
@@ -276,7 +277,7 @@ class Hits:
         size = np.diff(np.r_[start, len(rank)])
         first, last = np.repeat(rank[start], size), np.repeat(rank[start] + size - 1, size)
         view = Hits(self.judgments, judged.topic, rank, judged.grade, first, last.astype(np.int32), counts, judged.row)
-        view.origin = None if self.origin is None else replace(self.origin, condensed=True, cache={})
+        view.origin = None if self.origin is None else RunOrigin(self.origin.run, self.origin.order, condensed=True)
         return view
 
     # per topic
@@ -325,8 +326,7 @@ class Hits:
     def chance_within(self, cut: npt.ArrayLike) -> Floats:
         """For each hit, the share of its tie group's ranks that lie at `cut` or above."""
         size = self.tied_to - self.tied_from + 1.0
-        chance: Floats = np.clip(np.asarray(cut) - self.tied_from + 1, 0, size) / size
-        return chance
+        return np.clip(np.asarray(cut) - self.tied_from + 1, 0, size) / size
 
     @cached_property
     def ties(self) -> TieGroups:
@@ -465,10 +465,9 @@ def returned_documents(hits: Hits) -> ReturnedDocuments:
         if (hits.row < 0).any():
             raise TypeError("these hits do not come from a run")
         return ReturnedDocuments(hits.topic, hits.rank, [decode(qrels.documents[row]) for row in hits.row.tolist()])
-    if "listing" not in origin.cache:
-        origin.cache["listing"] = _read(origin, qrels.topics)
-    answer: ReturnedDocuments = origin.cache["listing"]
-    return answer
+    if origin.listing is None:
+        origin.listing = _read(origin, qrels.topics)
+    return origin.listing
 
 
 def _read(origin: RunOrigin, topics: list[str]) -> ReturnedDocuments:
@@ -485,7 +484,6 @@ def match_index(hits: Hits, index: Index) -> HitRows:
     origin = hits.origin
     if origin is None:
         raise TypeError("these hits do not come from a run")
-    if origin.cache.get("index") is not index:
-        origin.cache.update(index=index, found=origin.run.hits(index, origin.order))
-    answer: HitRows = origin.cache["found"]
-    return answer
+    if origin.match is None or origin.match[0] is not index:
+        origin.match = index, origin.run.hits(index, origin.order)
+    return origin.match[1]

@@ -74,8 +74,7 @@ class _Trial:
         old = {topic: {d: -float(i) for i, d in enumerate(grades)} for topic, grades in qrels.items()}
         baseline = Run(old) if "baseline" in m.needs else None
         scores = evaluate(qrels, Run(run), [m], baseline=baseline, warn=False, **changes)
-        values: list[float] = scores.values.reshape(-1).tolist()
-        return values
+        return scores.values.reshape(-1).tolist()
 
     def grade(self, document: str) -> float:
         """A document's grade; 0 if it is unjudged."""

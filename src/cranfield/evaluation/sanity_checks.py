@@ -30,7 +30,7 @@ from cranfield.base.kernels import Order, RowTable, decode, parse
 from cranfield.base.run import TextSource
 from cranfield.base.text_layout import counted
 from cranfield.evaluation.hits import Judgments
-from cranfield.evaluation.measures.definition import takes_topics_alone
+from cranfield.evaluation.measures.definition import is_mean
 from cranfield.evaluation.tie_orders import DecisiveTies, extreme_order
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ def tie_ranges(measures: Iterable[Measure | None], hits: Hits, values: Floats, r
     views: dict[float, _OpenTies] = {}
     deepest = hits.retrieved.max(initial=0)
     for i, measure in enumerate(measures):
-        if measure is None or not _is_mean(measure):
+        if measure is None or not is_mean(measure):
             continue
         depth = float(measure.values.get("k") or np.inf) if measure.at == "k" else np.inf
         depth = depth if depth < deepest else np.inf
@@ -425,10 +425,6 @@ class _OpenTies:
         return np.stack([measure(order)[self.topics] for order in orders])
 
 
-def _is_mean(measure: Measure) -> bool:
-    return measure.aggregate == "mean" and takes_topics_alone(measure)
-
-
 def ties_that_decide(scores: Scores, swings: Sequence[Floats | None], requested: Iterable[str]) -> Iterator[Finding]:
     """Findings for means that the order of ties can change much, and runs that it can swap; `swings`: one per run."""
     rule = RULES.get(scores.conventions.ties)
@@ -467,11 +463,8 @@ def _unstable_means(
 
 def mean_range_in_words(name: str, low: float, now: float, high: float, rule: str, span: Floats) -> str:
     """The range of a mean over the orders of ties; `span` is the range of each topic."""
-    topics = int((span > 1e-12).sum())
-    return (
-        f"mean {name} lies between {low:.4f} and {high:.4f} ({now:.4f} with ties {rule}; {counted(topics, 'topic')} of "
-        f"{len(span):,})"
-    )
+    topics = f"{counted(int((span > 1e-12).sum()), 'topic')} of {len(span):,}"
+    return f"mean {name} lies between {low:.4f} and {high:.4f} ({now:.4f} with ties {rule}; {topics})"
 
 
 def _unstable_orders(scores: Scores, low: Floats, high: Floats, columns: list[int], rule: str) -> Iterator[Finding]:
@@ -530,7 +523,7 @@ def moved_by_single(measures: Iterable[Measure | None], hits: Hits, values: Floa
     moved = np.zeros(values.shape)
     topics = np.unique(hits.topic)
     for i, measure in enumerate(measures):
-        if measure is not None and _is_mean(measure):
+        if measure is not None and is_mean(measure):
             moved[i, topics] = np.nan_to_num(measure(hits)[topics] - values[i, topics])
     return moved
 

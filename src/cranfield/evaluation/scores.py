@@ -21,7 +21,10 @@ from cranfield.base.optional_packages import needed
 from cranfield.base.parameters import LARGEST_SCORE
 from cranfield.base.results import Answer, Cell, Layout, Lines, Table, fitted, plain, text
 from cranfield.base.text_layout import cut_end, in_line, legible, listed
-from cranfield.evaluation.topics import Absent
+from cranfield.evaluation.measures.definition import AGGREGATES, is_mean, measure_or_label
+from cranfield.evaluation.measures.definition import measure as measure_named
+from cranfield.evaluation.tie_orders import DRAWN, SEED
+from cranfield.evaluation.topics import Absent, as_weights
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -111,8 +114,6 @@ class Scores(Answer):
         >>> scores.mean("AP", "bm25"), scores.at(run="dense")
         (0.75, array([0.25, 0.75]))
         """
-        from cranfield.evaluation.measures.definition import measure_or_label
-
         tables = values if hasattr(values, "keys") else {measure: values}
         arrays = {name: np.asarray(tables[name], np.float64) for name in tables}
         _refuse_table(arrays, runs, topics)
@@ -228,10 +229,8 @@ class Scores(Answer):
 
     def _position_of_spelling(self, name: str | Measure) -> int | None:
         """The position of the measure that has this other name."""
-        from cranfield.evaluation.measures import measure
-
         try:
-            meant = measure(name) if isinstance(name, str) else name
+            meant = measure_named(name) if isinstance(name, str) else name
         except CranfieldError:
             return None
         measures = list(self.measures.values())
@@ -297,8 +296,6 @@ class Scores(Answer):
         >>> scores.mean("AP"), scores.weighted_mean("AP")
         (0.75, 0.625)
         """
-        from cranfield.evaluation.topics import as_weights
-
         fitted = as_weights(weights).fitted(self.topics)
         scores = self if len(fitted.values) == len(self.topics) else self.select(topics=fitted.values)
         return replace(scores, weights=fitted)
@@ -323,15 +320,12 @@ class Scores(Answer):
         return answer
 
     def _is_mean(self, measure: Measure) -> bool:
-        from cranfield.evaluation.measures.definition import takes_topics_alone
-
-        return measure.aggregate == "mean" and takes_topics_alone(measure) and measure.values.get("average") != "micro"
+        return is_mean(measure) and measure.values.get("average") != "micro"
 
     def ranking(self, m: int) -> Floats:
         """One number per run to rank by: a measure's mean, weighted if there are weights."""
         by_weights = self.weights is not None and self._is_mean(list(self.measures.values())[m])
-        column: Floats = (self.weighted if by_weights else self.summary)[:, m]
-        return column
+        return (self.weighted if by_weights else self.summary)[:, m]
 
     def mean(self, measure: str | Measure | None = None, run: str | None = None) -> float:
         """The mean over topics (the sum, for counts) of one measure and one run."""
@@ -423,8 +417,6 @@ class Scores(Answer):
 
     def _on_sampled(self) -> list[str]:
         """Report the values that are means over a sample of the orders of ties; `sampled` holds their standard errors."""
-        from cranfield.evaluation.tie_orders import DRAWN, SEED
-
         errors = {name: error for name, error in self.sampled.items() if error.any()}
         if not errors:
             return []
@@ -449,8 +441,6 @@ class Scores(Answer):
 
     def _aggregate(self, m: int, how: str) -> Floats:
         """One number per run by this aggregate, whatever the measure's own aggregate is; NaN if there is no topic."""
-        from cranfield.evaluation.measures.definition import AGGREGATES
-
         rows = [row[mask & ~np.isnan(row)] for row, mask in zip(self.values[:, m], self.counted, strict=True)]
         return np.array([AGGREGATES[how](row) if len(row) else np.nan for row in rows])
 
@@ -464,8 +454,7 @@ class Scores(Answer):
                     for m, measure in enumerate(self.measures):
                         yield Score(run, topic, measure, float(self.values[r, m, t]))
 
-    def __iter__(self) -> Iterator[Score]:
-        return self.rows()
+    __iter__ = rows
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.counted)) * len(self.measures)
@@ -717,15 +706,13 @@ def _refuse_table(tables: Mapping[str, Floats], runs: Sequence[str] | None, topi
     shape = next(iter(shapes))
     if len(shapes) > 1 or len(shape) != 2 or 0 in shape:
         sizes = ", ".join(" × ".join(map(str, each)) for each in sorted(shapes))
-        raise DataError(
-            f"expected a table of topics × runs for each measure, all of one size, found {sizes or 'one number'}"
-        )
+        expected = "expected a table of topics × runs for each measure, all of one size"
+        raise DataError(f"{expected}, found {sizes or 'one number'}")
     if any(np.isinf(array).any() for array in tables.values()):
         raise DataError("expected numbers, or NaN for a value that does not exist, found an infinite one")
     if any(np.nanmax(np.abs(array), initial=0) > LARGEST_SCORE for array in tables.values()):
-        raise DataError(
-            f"expected scores of at most {LARGEST_SCORE:g}, so that squares can be added up; found a larger one"
-        )
+        reason = "so that squares can be added up"
+        raise DataError(f"expected scores of at most {LARGEST_SCORE:g}, {reason}; found a larger one")
     for what, names, size in (("run", runs, shape[1]), ("topic", topics, shape[0])):
         if names is not None and len(names) != size:
             raise DataError(f"expected a name for each of {size} {what}s, found {len(names)}")

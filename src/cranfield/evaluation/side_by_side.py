@@ -115,9 +115,8 @@ class TopicComparison(Answer):
         """Why this topic was chosen, what the signs mean, and what is unjudged or tied in each list."""
         notes = []
         if self.most_different_of is not None:
-            notes.append(
-                f"of {self.most_different_of} topics, {self.one.run} and {self.other.run} differ most on this one"
-            )
+            runs = f"{self.one.run} and {self.other.run}"
+            notes.append(f"of {self.most_different_of} topics, {runs} differ most on this one")
         one, other = (sum(entry.grade is None for entry in entries) for entries in self.lists)
         some_unjudged = (one or other) and not self.one.only_relevant
         unjudged = f" (? unjudged: {one} and {other} of the first {max(map(len, self.lists))})" if some_unjudged else ""
@@ -222,18 +221,11 @@ def side_by_side(
     if topic is not None:  # otherwise `evaluate` has warned already
         evaluator.warn_of(*runs)
     explanations = [explain_topic(evaluator, run, name, topic_id, full) for run in runs]
-    depth = None if full else evaluator.measures[name].values.get("k") or DEPTH
+    depth = math.inf if full else evaluator.measures[name].values.get("k") or DEPTH
     order = evaluator.conventions_for(evaluator.measures[name]).order
-    ranks = [
-        {document: place for place, (document, _) in enumerate(run.ranking(topic_id, order), 1)}
-        if topic_id in run
-        else {}
-        for run in runs
-    ]
-    steps_of_runs = [
-        [step for step in each.steps if step.document and (depth is None or step.rank <= depth)]
-        for each in explanations
-    ]
+    rankings = [run.ranking(topic_id, order) if topic_id in run else [] for run in runs]
+    ranks = [{document: place for place, (document, _) in enumerate(each, 1)} for each in rankings]
+    steps_of_runs = [[step for step in each.steps if step.document and step.rank <= depth] for each in explanations]
     titles = {} if texts is None else texts({str(step.document) for steps in steps_of_runs for step in steps})
     lists = _entries(steps_of_runs[0], ranks[1], titles), _entries(steps_of_runs[1], ranks[0], titles)
     return TopicComparison(explanations[0], explanations[1], lists, of)
@@ -255,8 +247,7 @@ def _entries(steps: list[RankStep], elsewhere: Mapping[str, int], texts: Mapping
     for step in steps:
         document, so_far = str(step.document), step.so_far
         added = None if so_far is None or step.rank != at + 1 else so_far - before
-        answer.append(
-            RankedEntry(step.rank, document, texts.get(document, ""), step.grade, added, elsewhere.get(document))
-        )
+        text, place = texts.get(document, ""), elsewhere.get(document)
+        answer.append(RankedEntry(step.rank, document, text, step.grade, added, place))
         before, at = 0.0 if so_far is None else so_far, step.rank
     return answer

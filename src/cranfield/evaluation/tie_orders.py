@@ -45,12 +45,11 @@ def mean_over_orders(score: Callable[[Hits], Floats], hits: Hits, by_document: b
     orders = Orders(hits, by_document)
     value, error = score(hits).astype(np.float64), np.zeros(hits.size)
     few, many = orders.enumerable, orders.free & ~orders.enumerable
-    if few.any():
-        total, number = np.zeros(hits.size), np.zeros(hits.size)
-        for new_topics, order in orders.every():
-            total[new_topics] += score(order)[new_topics]
-            number[new_topics] += 1
-        value[few] = total[few] / number[few]
+    total, number = np.zeros(hits.size), np.zeros(hits.size)
+    for new_topics, order in orders.every():
+        total[new_topics] += score(order)[new_topics]
+        number[new_topics] += 1
+    value[few] = total[few] / number[few]
     if many.any():
         draw = _RandomKeys(hits, orders.ties)
         scores = np.array([score(orders.random_order(draw.keys()))[many] for _ in range(DRAWN)])
@@ -109,12 +108,8 @@ class Orders:
 
     def _ranked(self, rank: Ints) -> Hits:
         """The same hits at these ranks."""
-        hits = self.hits
-        order = np.lexsort((rank, hits.topic))
-        topic, rank, row, first, last = (
-            column[order] for column in (hits.topic, rank, hits.row, hits.tied_from, hits.tied_to)
-        )
-        return Hits(hits.judgments, topic, rank, hits.grade[order], first, last, hits.retrieved, row)
+        order = np.lexsort((rank, self.hits.topic))
+        return Hits.of(self.hits.judgments, self.hits.columns.part(order, rank=rank[order]), self.hits.retrieved)
 
     def extreme(self, pivot: float, best: bool) -> Hits:
         """Hits of grade `pivot` or more first in their ties, best first, the others last; reversed if not `best`."""

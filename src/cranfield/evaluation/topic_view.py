@@ -92,10 +92,8 @@ class _RunTop:
             if names[t] in listed:
                 listed[names[t]].append(document)
         self.documents = list(listed.values())
-        self.rows = [
-            [rows.get((t, document), -1) for document in documents]
-            for t, documents in zip(self.topics, self.documents, strict=True)
-        ]
+        lists = zip(self.topics, self.documents, strict=True)
+        self.rows = [[rows.get((t, document), -1) for document in documents] for t, documents in lists]
 
     def view(self, visible: Sequence[set[bytes]]) -> RunTopics:
         """The view of this run; `visible` holds for each topic the documents that any run has in its top k."""
@@ -157,9 +155,8 @@ class _RunTop:
             elif template:
                 lines.append(fill_template(template, numbers, t, value))
             else:
-                lines.append(
-                    sum_in_words([part for part in contributions[ends[t] : ends[t + 1]].tolist() if part], value)
-                )
+                parts = contributions[ends[t] : ends[t + 1]].tolist()
+                lines.append(sum_in_words([part for part in parts if part], value))
         return lines
 
 

@@ -135,9 +135,8 @@ def _unjudged(unjudged: dict[str, list[str]]) -> list[str]:
         every = len({topic for each in unjudged.values() for topic in each})
         first = f"{name} has {listed(topics, most=3)}"
         return [f"{len(unjudged)} runs answer topics that are not judged ({every} in all; {first}); they are left out"]
-    return [
-        _topics(topics, "is not judged", "are not judged", SKIP, whose=f" of {run}") for run, topics in unjudged.items()
-    ]
+    one, many = "is not judged", "are not judged"
+    return [_topics(topics, one, many, SKIP, whose=f" of {run}") for run, topics in unjudged.items()]
 
 
 UNNAMED = "weight"
@@ -179,9 +178,8 @@ class TopicWeights:
     def in_words(self, topics: Sequence[str]) -> str:
         """What the weights are, and the effective number of topics."""
         number = f"{len(topics)} topic{'' if len(topics) == 1 else 's'}"
-        return (
-            f"weighted by {self.by}: {number} count as {self.effective(topics):.3g} of equal weight (effective topics)"
-        )
+        effective = f"{self.effective(topics):.3g} of equal weight (effective topics)"
+        return f"weighted by {self.by}: {number} count as {effective}"
 
     def notes(self) -> list[str]:
         """A sentence about the topics of weight 0, if there are any."""
@@ -213,9 +211,8 @@ def as_weights(weights: Any, judgments: Any = None) -> TopicWeights:
     if isinstance(weights, str):
         return _column(weights, judgments)
     if not isinstance(weights, Mapping):
-        raise ConventionError(
-            f"weights: expected a mapping of topics to numbers, or a column's name, found {weights!r:.60}"
-        )
+        expected = "expected a mapping of topics to numbers, or a column's name"
+        raise ConventionError(f"weights: {expected}, found {weights!r:.60}")
     values = {}
     for topic, weight in weights.items():
         try:

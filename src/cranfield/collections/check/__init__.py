@@ -22,30 +22,10 @@ from cranfield.base.results import Answer, Layout, Lines
 from cranfield.base.run import Run
 from cranfield.base.text_layout import counted
 from cranfield.collections.check.file import CheckedFile, Kind, keys, spread, unpacked
-from cranfield.collections.check.file_checks import (
-    DEEP,
-    look_at_bytes,
-    look_at_depth,
-    look_at_ids,
-    look_at_lines,
-    look_at_qrels,
-    look_at_run,
-    look_for_scattered,
-    recognise,
-)
+from cranfield.collections.check.file_checks import DEEP, look_at_bytes, look_at_depth, look_at_rows, recognise
+from cranfield.evaluation import sanity_checks
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.measures import measure
-from cranfield.evaluation.sanity_checks import (
-    RULES,
-    IdOverlap,
-    id_mismatches,
-    little_judged,
-    looks_like_grades,
-    looks_like_scores,
-    mean_range_in_words,
-    swapped,
-    would_match,
-)
 from cranfield.evaluation.tie_orders import extreme_order
 from cranfield.formats import as_qrels
 from cranfield.formats.csv_tables import DETECTED, Dialect, DialectOptions
@@ -121,25 +101,25 @@ def judgments(qrels: Any, files: list[CheckedFile]) -> Qrels | None:
 def look_through(file: CheckedFile, qrels: Qrels) -> Iterator[Finding]:
     """Findings about a run together with judgments."""
     evaluator, run = Evaluator(qrels, "nDCG@10", duplicates="first", warn=False), Run(file.rows, file.where)
-    if looks_like_scores(qrels) and looks_like_grades(run):
-        yield swapped(run, qrels)
+    if sanity_checks.looks_like_scores(qrels) and sanity_checks.looks_like_grades(run):
+        yield sanity_checks.swapped(run, qrels)
     hit_rows = run.hits(qrels.index, evaluator.conventions.order)
-    met = IdOverlap.of(hit_rows, evaluator.judgments)
-    yield from id_mismatches(run, qrels, met)
+    met = sanity_checks.IdOverlap.of(hit_rows, evaluator.judgments)
+    yield from sanity_checks.id_mismatches(run, qrels, met)
     if not met.answered:
         return
     answered = file.rows.topics.text()
     common = set(answered) & set(qrels.topics)
     missing = [topic for topic in qrels.topics if topic not in common]
     others = [topic for topic in answered if topic not in common]
-    hint = would_match(others, missing)
+    hint = sanity_checks.would_match(others, missing)
     for code, names, every in (("topics-missing", missing, qrels.topics), ("topics-not-judged", others, answered)):
         if names:
             what = f"{counted(len(names), 'topic')} of {len(every):,}{hint}"
             yield Finding.of(code, file.where, what, names=names)
     hits = evaluator.hits(run)
     yield from _look_for_unjudged(file, qrels, hits)
-    yield from () if met.ids_apart else little_judged(run, hits, evaluator.topic_mask)
+    yield from () if met.ids_apart else sanity_checks.little_judged(run, hits, evaluator.topic_mask)
     yield from _look_at_tie_order(file, hits)
 
 
@@ -151,12 +131,10 @@ def _look_for_unjudged(file: CheckedFile, qrels: Qrels, hits: Hits) -> Iterator[
         for k in (10, DEEP):
             top = judged.top(k)
             shares.append(f"{len(top) / max(int(top.retrieved.sum()), 1):.1%} of the top {k:,}")
-        what = (
-            f"judged are {' and '.join(shares)}; {returned - len(judged):,} of {counted(returned, 'document')} are not"
-        )
-        code = "documents-not-judged"
+        unjudged = f"{returned - len(judged):,} of {counted(returned, 'document')}"
+        code, what = "documents-not-judged", f"judged are {' and '.join(shares)}; {unjudged} are not"
         if hits.judgments.only_relevant():  # a document may be judged under an id that is not listed
-            code, what = "documents-not-named", f"{returned - len(judged):,} of {counted(returned, 'document')}"
+            code, what = "documents-not-named", unjudged
         start = file.rows.start
         rows = _unjudged_rows(file, qrels)[:SHOWN]
         at = [(int(start[row]), file.pair(int(row))) for row in rows] if len(start) else []
@@ -176,13 +154,13 @@ def _unjudged_rows(file: CheckedFile, qrels: Qrels) -> Array:
 
 def _look_at_tie_order(file: CheckedFile, hits: Hits) -> Iterator[Finding]:
     ndcg = measure("nDCG@10")
-    low, now, high = (
-        ndcg.score(order) for order in (extreme_order(hits, best=False), hits, extreme_order(hits, best=True))
-    )
+    orders = extreme_order(hits, best=False), hits, extreme_order(hits, best=True)
+    low, now, high = map(ndcg.score, orders)
     moved = int((high - low > 1e-12).sum())
     if moved:
         means = float(low.mean()), float(now.mean()), float(high.mean())
-        what = mean_range_in_words("nDCG@10", *means, RULES[Conventions().ties], high - low)
+        rule = sanity_checks.RULES[Conventions().ties]
+        what = sanity_checks.mean_range_in_words("nDCG@10", *means, rule, high - low)
         yield file.finding("tie-order", what, moved)
 
 
@@ -274,11 +252,10 @@ def check(
         findings += look_at_depth(file, deepest)
         findings += look_through(file, judged) if judged is not None else ()
     milder = MALFORMED if lenient else ()
-    everything = [
-        [replace(each, severity="warning") if each.code in milder else each for each in findings]
-        for _, findings in examined
-    ]
-    return Findings(finding for findings in everything for finding in by_severity(findings))
+    answer = Findings()
+    for _, findings in examined:
+        answer += by_severity(replace(each, severity="warning") if each.code in milder else each for each in findings)
+    return answer
 
 
 def examine(
@@ -325,12 +302,5 @@ def _look_at(file: CheckedFile, kind: Kind | None, reading: CheckedAs) -> Iterat
         return
     yield from recognise(file, kind, match)
     yield from reading.adapt(file)
-    if file.kind is None:
-        return
-    yield from look_at_lines(file)
-    if len(file.rows.topic):
-        yield from look_at_ids(file)
-        yield from look_for_scattered(file)
-        yield from look_at_run(file) if file.kind == "run" else look_at_qrels(file)
-    elif not file.rows.skipped:
-        yield file.finding("empty", "only comments")
+    if file.kind is not None:
+        yield from look_at_rows(file)

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cranfield.base.collection import Collection, Qrels
+from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.findings import Finding
 from cranfield.base.text_layout import counted
-from cranfield.collections.check import Findings, by_severity
+from cranfield.collections.check import Findings, by_severity, check
 from cranfield.formats.catalogue import CATALOGUE
 from cranfield.formats.collection_folder import (
     BUNDLED,
@@ -208,9 +208,8 @@ class Closeness:
         }
         for shift in (-3, -2, -1, 1, 2, 3):
             way = f"{abs(shift)} {'higher' if shift > 0 else 'lower'}"
-            answer[f"by numbers {way}"] = {
-                n: self.column[str(i + shift)] for n, i in numbers.items() if str(i + shift) in self.column
-            }
+            shifted = {n: str(i + shift) for n, i in numbers.items()}
+            answer[f"by numbers {way}"] = {n: self.column[to] for n, to in shifted.items() if to in self.column}
             way = f"{abs(shift)} place{'s' if abs(shift) > 1 else ''} {'further down' if shift > 0 else 'further up'}"
             answer[way] = {n: self.column[n] + shift for n in names if n in self.column}
         return {way: {n: i for n, i in held.items() if 0 <= i < len(listed)} for way, held in answer.items()}
@@ -353,19 +352,14 @@ class _Examined:
         if sample.n_documents < ENOUGH:
             return
         vocabulary = {word for word, i in sample.vocabulary.items() if sample.frequency[i]}
-        foreign = [
-            topic.id
-            for topic, text in zip(sample.topics, sample.texts, strict=True)
-            if text and 2 * len(text.keys() & vocabulary) < len(text)
-        ]
+        pairs = zip(sample.topics, sample.texts, strict=True)
+        foreign = [topic.id for topic, text in pairs if text and 2 * len(text.keys() & vocabulary) < len(text)]
         yield from self._of("topics-foreign", TOPICS, foreign, "topic")
 
     # judgments
 
     def _look_at_judgments_file(self) -> Iterator[Finding]:
         """Check the qrels file like any qrels file."""
-        from cranfield.collections.check import check
-
         path = file_in(self.folder, QRELS)
         if os.path.exists(path) and os.path.getsize(path):
             label = os.path.join(self.label, os.path.basename(path))
@@ -437,9 +431,8 @@ class _Examined:
                 best, better, fits = way, other, would
         wins = fits - as_given >= FITS_BETTER
         if share < SHIFTED or wins:
-            detail = (
-                f"{share:.0%} of {counted(len(ranks), 'topic')} are among the texts closest to their relevant documents"
-            )
+            closest = "are among the texts closest to their relevant documents"
+            detail = f"{share:.0%} of {counted(len(ranks), 'topic')} {closest}"
             if wins:
                 detail += f"; read {best}, {fits:.0%} would be"
             yield self._finding("judgments-shifted", QRELS, detail, sum(rank > ABREAST for rank in ranks.values()))

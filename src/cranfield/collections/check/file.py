@@ -20,7 +20,7 @@ from cranfield.formats.csv_tables import DELIMITERS, HEAD, as_utf8, header_text
 from cranfield.formats.streams import Opened, open_buffer, salvaged, wide_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cranfield.formats.csv_tables import Dialect
 
@@ -73,13 +73,14 @@ class CheckedFile:
         examples = [f"line {line:,}: {text}" for line, (_, text) in zip(lines, at, strict=False) if text]
         return Finding.of(code, self.where, detail, count, line=lines[0] if lines else None, examples=examples)
 
-    def of_rows(self, code: str, detail: str, rows: Array, text: Callable[[int], str]) -> Finding:
-        """A finding about rows of the table; `text` describes a row."""
+    def of_rows(self, code: str, detail: str, rows: Array, text: Callable[[int], str]) -> Iterator[Finding]:
+        """A finding about rows of the table, if there are any; `text` describes a row."""
         start = self.rows.start
-        if len(start):
-            return self.finding(code, detail, len(rows), [(int(start[row]), text(int(row))) for row in rows[:SHOWN]])
-        examples = [f"row {row + 1:,}: {text(int(row))}" for row in rows[:SHOWN]]
-        return Finding.of(code, self.where, detail, len(rows), examples=examples)
+        if len(rows) and len(start):
+            yield self.finding(code, detail, len(rows), [(int(start[row]), text(int(row))) for row in rows[:SHOWN]])
+        elif len(rows):
+            examples = [f"row {row + 1:,}: {text(int(row))}" for row in rows[:SHOWN]]
+            yield Finding.of(code, self.where, detail, len(rows), examples=examples)
 
     def of_row(self, code: str, detail: str, count: int, row: int) -> Finding:
         """A finding that occurs first in a row of the table."""
@@ -114,9 +115,8 @@ class CheckedFile:
     def where_bytes(self, *values: int) -> Array:
         """The offsets of the bytes of these values."""
         matches = bytes_among(values)
-        return np.concatenate(
-            [np.zeros(0, np.int64), *(np.flatnonzero(matches[part]) + at for at, part in self.chunks())]
-        )
+        offsets = [np.flatnonzero(matches[part]) + at for at, part in self.chunks()]
+        return np.concatenate([np.zeros(0, np.int64), *offsets])
 
     def line_starts_at(self, offsets: Array) -> Array:
         """The starts of the lines that hold these offsets, each once."""

@@ -180,6 +180,17 @@ def _rows(source: Source, kind: Kind) -> RowTable:
     return source if isinstance(source, RowTable) else Run(source).table if kind == "run" else Qrels(source).table
 
 
+def look_at_rows(file: CheckedFile) -> Iterator[Finding]:
+    """Findings about the lines, ids and values of a file whose kind is known."""
+    yield from look_at_lines(file)
+    if len(file.rows.topic):
+        yield from look_at_ids(file)
+        yield from look_for_scattered(file)
+        yield from look_at_run(file) if file.kind == "run" else look_at_qrels(file)
+    elif not file.rows.skipped:
+        yield file.finding("empty", "only comments")
+
+
 # lines
 
 
@@ -188,10 +199,8 @@ def look_at_lines(file: CheckedFile) -> Iterator[Finding]:
     faults, layout = file.rows.skipped, file.layout
     if layout is None:  # rows with names: the fault's offset is the row's number
         if faults:
-            row_numbers = ", ".join(f"{fault.offset:,}" for fault in faults[:SHOWN]) + (
-                " …" if len(faults) > SHOWN else ""
-            )
-            what = f"{counted(len(faults), 'row')}: {row_numbers}"
+            row_numbers = ", ".join(f"{fault.offset:,}" for fault in faults[:SHOWN])
+            what = f"{counted(len(faults), 'row')}: {row_numbers}{' …' if len(faults) > SHOWN else ''}"
             yield Finding.of("bad-rows", file.where, what, len(faults), line=faults[0].offset)
         return
     first = next(iter(file.rows.start[:1].tolist()), len(file.data))
@@ -203,9 +212,8 @@ def look_at_lines(file: CheckedFile) -> Iterator[Finding]:
         widths = sorted({len(file.text(offset).split()) for offset in wrong[:10000]})
         numbers = " or ".join(map(str, widths[:4])) + (" or more" if len(widths) > 4 else "")
         what = f"{counted(len(wrong), 'line')} of {numbers} columns; expected {layout.fewest} ({layout.columns})"
-        yield file.finding(
-            "columns", what, len(wrong), [(offset, _line_text(file, offset)) for offset in wrong[:SHOWN]]
-        )
+        at = [(offset, _line_text(file, offset)) for offset in wrong[:SHOWN]]
+        yield file.finding("columns", what, len(wrong), at)
     wrong = [fault.offset for fault in faults if fault.why == "value"]
     if wrong:
         name = layout.columns.split()[layout.value]
@@ -266,7 +274,7 @@ def _look_for_odd(file: CheckedFile, name: str, strings: Strings, row: Array) ->
     which = " ".join(chr(byte) for byte in odd)
     what = f"{counted(len(where), name + ' id' if name != 'tag' else 'tag')} with {which}"
     ids = {int(row[i]): decode(strings[int(i)]) for i in where[:SHOWN]}
-    yield file.of_rows("odd-characters", what, row[where], lambda r: f"{name} {show(ids[r])}")
+    yield from file.of_rows("odd-characters", what, row[where], lambda r: f"{name} {show(ids[r])}")
 
 
 def _suspects(file: CheckedFile) -> list[bytes]:
@@ -314,10 +322,8 @@ def _look_for_alike(file: CheckedFile, name: str, ids: Sequence[bytes]) -> Itera
             groups.setdefault(fold(text), []).append(text)
         pairs = [" and ".join(map(ascii, group)) for group in groups.values() if len(group) > 1]
         if pairs:
-            what = (
-                f"{counted(len(pairs), 'group')} of {name} ids that differ in nothing else: {'; '.join(pairs[:SHOWN])}"
-            )
-            yield file.finding(f"ids-differ-in-{kind}", what, len(pairs))
+            what = f"{counted(len(pairs), 'group')} of {name} ids that differ in nothing else"
+            yield file.finding(f"ids-differ-in-{kind}", f"{what}: {'; '.join(pairs[:SHOWN])}", len(pairs))
 
 
 def look_for_scattered(file: CheckedFile) -> Iterator[Finding]:
@@ -327,7 +333,7 @@ def look_for_scattered(file: CheckedFile) -> Iterator[Finding]:
     if len(starts) > len(file.rows.topics):
         again = starts[np.setdiff1d(np.arange(len(starts)), np.unique(topic[starts], return_index=True)[1])]
         what = f"{counted(len(np.unique(topic[again])), 'topic')} in several places"
-        yield file.of_rows("topics-scattered", what, again, lambda row: f"topic {show(file.topic(row))} again")
+        yield from file.of_rows("topics-scattered", what, again, lambda row: f"topic {show(file.topic(row))} again")
 
 
 def _look_at_second(
@@ -350,13 +356,14 @@ def look_at_qrels(file: CheckedFile) -> Iterator[Finding]:
     again, first = file.repeats(rows.label) if len(rows.labels) else file.repeats()
     line = dict(zip(again.tolist(), first.tolist(), strict=True))
     equal = rows.value[again] == rows.value[first]
+
+    def in_words(row: int) -> str:
+        earlier = f"{rows.value[line[row]]:g} on line {file.line_of_row(line[row]):,}"
+        return f"{file.pair(row)}: {rows.value[row]:g}, and {earlier}"
+
     for code, which in (("judged-twice", again[equal]), ("judged-in-conflict", again[~equal])):
-        if len(which):
-            what = f"{counted(len(which), 'line')} that judge a document of their topic again"
-            text = lambda r: (  # noqa: E731
-                f"{file.pair(r)}: {rows.value[r]:g}, and {rows.value[line[r]]:g} on line {file.line_of_row(line[r]):,}"
-            )
-            yield file.of_rows(code, what, which, text)
+        what = f"{counted(len(which), 'line')} that judge a document of their topic again"
+        yield from file.of_rows(code, what, which, in_words)
     if len(rows.labels):
         _, at, counts = np.unique(rows.label, return_index=True, return_counts=True)
         second = {rows.labels[i]: (int(n), int(r)) for i, (n, r) in enumerate(zip(counts, at, strict=True))}
@@ -380,9 +387,9 @@ def _look_at_grades(file: CheckedFile) -> Iterator[Finding]:
         ("grades-large", grade > LARGE, f"above {LARGE} (highest: {high:g})"),
         ("grades-lone", lone, f"of a grade that no other of {len(grade):,} has"),
     ):
-        if wrong.any():
-            text = lambda row: f"{file.pair(row)}: {grade[row]:g}"  # noqa: E731
-            yield file.of_rows(code, f"{counted(int(wrong.sum()), 'judgment')} {what}", np.flatnonzero(wrong), text)
+        text = lambda row: f"{file.pair(row)}: {grade[row]:g}"  # noqa: E731
+        judgments = counted(int(wrong.sum()), "judgment")
+        yield from file.of_rows(code, f"{judgments} {what}", np.flatnonzero(wrong), text)
     if low >= 0 and high <= 1 and ((levels > 0) & (levels < 1)).any():
         yield file.finding("grades-below-one", f"all grades lie between {low:g} and {high:g}", len(grade))
     if len(levels) == 1:
@@ -390,10 +397,8 @@ def _look_at_grades(file: CheckedFile) -> Iterator[Finding]:
     yield from without_zero(grade, file.where)
     positive = levels > 0
     if positive.sum() >= 3 and not (levels == 0).any() and counts[positive][0] == counts[positive].min():
-        levels_text = ", ".join(
-            f"{counted(int(n), 'judgment')} of {level:g}" for level, n in zip(levels, counts, strict=True)
-        )
-        yield file.finding("grades-reversed", levels_text, len(grade))
+        parts = [f"{counted(int(n), 'judgment')} of {level:g}" for level, n in zip(levels, counts, strict=True)]
+        yield file.finding("grades-reversed", ", ".join(parts), len(grade))
 
 
 # runs
@@ -424,14 +429,10 @@ class _Grouped:
 def look_at_run(file: CheckedFile) -> Iterator[Finding]:
     """Findings about a run alone."""
     again, first = file.repeats()
-    if len(again):
-        line = dict(zip(again.tolist(), first.tolist(), strict=True))
-        yield file.of_rows(
-            "duplicate-documents",
-            f"{counted(len(again), 'line')} that repeat a document of their topic.",
-            again,
-            lambda row: f"{file.pair(row)}, as on line {file.line_of_row(line[row]):,}",
-        )
+    line = dict(zip(again.tolist(), first.tolist(), strict=True))
+    what = f"{counted(len(again), 'line')} that repeat a document of their topic."
+    text = lambda row: f"{file.pair(row)}, as on line {file.line_of_row(line[row]):,}"  # noqa: E731
+    yield from file.of_rows("duplicate-documents", what, again, text)
     grouped = _Grouped(file.rows.topic)
     if file.layout is not None and "Q0" in file.layout.columns:  # the columns that the kernels do not read
         columns = _TextColumns(file)
@@ -504,18 +505,16 @@ def _whole_numbers(data: Array, begin: Array, end: Array) -> Floats:
 
 def _look_at_ranks(file: CheckedFile, grouped: _Grouped, rank: Floats) -> Iterator[Finding]:
     whole = np.isfinite(rank) & (rank == np.floor(rank))
-    if not whole.all():
-        rows = np.flatnonzero(~whole)
-        text = lambda row: show(decode(file.text(int(file.rows.start[row])).split()[3]))  # noqa: E731
-        yield file.of_rows("ranks-not-whole", counted(len(rows), "line"), rows, text)
+    rows = np.flatnonzero(~whole)
+    text = lambda row: show(decode(file.text(int(file.rows.start[row])).split()[3]))  # noqa: E731
+    yield from file.of_rows("ranks-not-whole", counted(len(rows), "line"), rows, text)
     if not np.isfinite(rank).all():
         return
     here = rank[grouped.order]
     down = np.flatnonzero(grouped.same & (here[1:] < here[:-1])) + 1
-    if len(down):
-        what = f"{counted(len(down), 'line')} in {grouped.topics(down)}"
-        text = lambda row: f"topic {show(file.topic(row))}, rank {rank[row]:g}"  # noqa: E731
-        yield file.of_rows("ranks-not-ascending", what, grouped.row[down], text)
+    what = f"{counted(len(down), 'line')} in {grouped.topics(down)}"
+    text = lambda row: f"topic {show(file.topic(row))}, rank {rank[row]:g}"  # noqa: E731
+    yield from file.of_rows("ranks-not-ascending", what, grouped.row[down], text)
     score = file.rows.value[grouped.order]
     row = grouped.row
     if len(down) or (here[1:] == here[:-1])[grouped.same].any():
@@ -536,15 +535,14 @@ def _look_at_sorted_ranks(
         ("ranks-contradict-scores", grouped.same & (step > 0) & (score[1:] > score[:-1])),
     ):
         where = np.flatnonzero(wrong) + 1
-        if len(where):
-            yield file.of_rows(code, _affected(file, grouped, where), np.sort(row[where]), file.pair)
+        yield from file.of_rows(code, _affected(file, grouped, where), np.sort(row[where]), file.pair)
     top = np.r_[True, ~grouped.same]
     start, first = rank[top], row[top]
     kinds = np.unique(start)
     if whole and (not np.isin(kinds, (0, 1)).all() or len(kinds) > 1):
         odd = first[start != (1 if (start == 1).sum() >= (start == 0).sum() else 0)]
         ranks_text = ", ".join(f"{kind:g}" for kind in kinds[:SHOWN]) + (" …" if len(kinds) > SHOWN else "")
-        yield file.of_rows("ranks-start", f"topics start at rank {ranks_text}", np.sort(odd), file.pair)
+        yield from file.of_rows("ranks-start", f"topics start at rank {ranks_text}", np.sort(odd), file.pair)
 
 
 def _affected(file: CheckedFile, grouped: _Grouped, where: Array) -> str:
@@ -554,13 +552,12 @@ def _affected(file: CheckedFile, grouped: _Grouped, where: Array) -> str:
 def _look_at_scores(file: CheckedFile, grouped: _Grouped) -> Iterator[Finding]:
     score = file.rows.value[grouped.order]
     infinite = np.flatnonzero(np.isinf(file.rows.value))
-    if len(infinite):
-        yield file.of_rows("scores-infinite", counted(len(infinite), "line"), infinite, file.pair)
+    yield from file.of_rows("scores-infinite", counted(len(infinite), "line"), infinite, file.pair)
     up = grouped.same & (score[1:] > score[:-1])
     if up.any():
         where = np.flatnonzero(up) + 1
         code = "scores-reversed" if rise_only(grouped.same, score) else "scores-not-descending"
-        yield file.of_rows(code, _affected(file, grouped, where), grouped.row[where], file.pair)
+        yield from file.of_rows(code, _affected(file, grouped, where), grouped.row[where], file.pair)
         score = score[np.lexsort((-score, grouped.topic))]
     yield from _look_for_ties(file, grouped, score)
 

@@ -13,8 +13,8 @@ import sys
 from typing import Any
 
 from cranfield.base.text_layout import for_screen, legible
-from cranfield.compat.trec_eval.catalogue import request, requested_measures
-from cranfield.compat.trec_eval.inputs import ABORTED, USAGE, StopError, parse
+from cranfield.compat.trec_eval.catalogue import manual, request, requested_measures
+from cranfield.compat.trec_eval.inputs import ABORTED, USAGE, StopError, parse, read, read_zscores
 
 __all__ = ["main"]
 
@@ -66,8 +66,6 @@ def _run(argv: list[str], lines: list[str], stdin: Any) -> None:
         raise StopError(0, f"version {options.version}, as printed by cranfield {__version__}")
     kinds = requested_measures(options.measures, options.version)
     if options.help:
-        from cranfield.compat.trec_eval.catalogue import manual
-
         lines.append(manual([kind for kind, _ in kinds] if options.measures else []))
         return
     if len(options.files) != 2:
@@ -77,7 +75,6 @@ def _run(argv: list[str], lines: list[str], stdin: Any) -> None:
     if options.results != "trec_results":
         raise StopError(2, f"-T expects trec_results, found {options.results!r}")
     from cranfield.compat.trec_eval.evaluation import Evaluation, summary, topic_lines
-    from cranfield.compat.trec_eval.inputs import read, read_zscores
 
     requests = [request(kind, parameters) for kind, parameters in kinds]
     inputs = read(options, stdin)

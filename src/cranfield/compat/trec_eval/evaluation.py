@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.base.conventions import Conventions
 from cranfield.base.errors import ContradictionError, DataError, MeasureError
 from cranfield.base.kernels import encode
 from cranfield.compat.trec_eval.catalogue import HEAD
 from cranfield.compat.trec_eval.inputs import ABORTED, StopError
 from cranfield.compat.trec_eval.values import LOWEST, MeasureInput, by_group, relevance_strings, values
-from cranfield.evaluation.hits import Hits, Judgments
+from cranfield.evaluation.hits import Judgments, join
 from cranfield.evaluation.measures import measure
 from cranfield.evaluation.measures.preferences import ONLY, lines_of_run, with_first_nonrelevant
 from cranfield.formats.preference_files import PreferenceLevels
@@ -56,10 +57,7 @@ class Evaluation:
     def __init__(
         self, options: TrecEvalOptions, requests: list[Request], inputs: TrecEvalInputs, zscores: ZScores | None
     ) -> None:
-        self.options = options
-        self.requests = requests
-        self.inputs = inputs
-        self.zscores = zscores
+        self.options, self.requests, self.inputs, self.zscores = options, requests, inputs, zscores
         self.ids = [encode(topic) for topic in inputs.judged.topics]
         self.stop: StopError | None = None
         self.preferences: dict[str, Floats] = {}
@@ -157,9 +155,7 @@ class Evaluation:
             hits, topics = by_group(self.qrels, match)
         else:
             self.qrels.grade = np.trunc(self.qrels.grade)
-            judgments = Judgments.of(self.qrels)
-            grade = judgments.of_row[match.row]
-            hits = Hits(judgments, match.topic, match.rank, grade, match.first, match.last, match.retrieved)
+            hits = join(match, Judgments.of(self.qrels), Conventions())
         hits = hits.top(options.deepest)
         hits = hits.condensed() if options.judged_only else hits
         return MeasureInput(hits, options.rel, options.version, options.documents, topics)
@@ -229,9 +225,8 @@ def topic_lines(evaluation: Evaluation) -> list[str]:
     ]
     gaps = np.any([np.isnan(values[topics]) for _, kind, values in printed if kind.name != "relstring"], axis=0)
     lines = []
-    for name, gap, row in zip(
-        names, np.broadcast_to(gaps, len(names)), zip(*values_of_topics, strict=True), strict=False
-    ):
+    rows = zip(*values_of_topics, strict=True)
+    for name, gap, row in zip(names, np.broadcast_to(gaps, len(names)), rows, strict=False):
         if gap:
             shapes = zip(printed, row, strict=True)
             lines += [f"{_name(n, k, z)}\t{name}\t{_text(k, value, z)}\n" for (n, k, _), value in shapes]

@@ -277,7 +277,6 @@ def read_zscores(path: str) -> ZScores:
             answer.setdefault(topic, {}).setdefault(measure.decode("utf-8"), (float(mean), float(spread)))
         except ValueError:
             text = line.decode("utf-8", "replace")[:60]
-            raise StopError(
-                UNREADABLE, f"{path}:{number}: expected 4 columns (topic measure mean sd), found {text!r}"
-            ) from None
+            problem = f"expected 4 columns (topic measure mean sd), found {text!r}"
+            raise StopError(UNREADABLE, f"{path}:{number}: {problem}") from None
     return answer

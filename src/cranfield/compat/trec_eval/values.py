@@ -54,8 +54,7 @@ class MeasureInput:
         hits = self.hits.relevant(self.rel)
         grid = np.zeros((self.hits.size, 1 + int(hits.nth.max(initial=1))))
         grid[hits.topic, hits.nth - 1] = hits.nth / hits.rank
-        best: Floats = np.maximum.accumulate(grid[:, ::-1], axis=1)[:, ::-1]
-        return best
+        return np.maximum.accumulate(grid[:, ::-1], axis=1)[:, ::-1]
 
     def gained(self, pairs: Pairs) -> tuple[Floats, Hits, Floats]:
         """The gain of each hit, the ideal ranking, and its gains."""
@@ -116,10 +115,6 @@ def _eleven_points(request: Request, view: MeasureInput) -> Floats:
 def _utility(request: Request, view: MeasureInput) -> Floats:
     weights = dict(zip(("found", "noise", "missed", "rest"), request.numbers, strict=True))
     return REGISTRY["Utility"](rel=view.rel, documents=view.documents, **weights)(view.hits)
-
-
-def _relative_set_precision(request: Request, view: MeasureInput) -> Floats:
-    return REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits)
 
 
 def _set_f(request: Request, view: MeasureInput) -> Floats:
@@ -207,7 +202,7 @@ SPECIAL: dict[str, Callable[[Request, MeasureInput], Floats]] = {
     "ndcg": _ndcg,
     "ndcg_rel": _ndcg_rel,
     "Rndcg": _r_ndcg,
-    "set_relative_P": _relative_set_precision,
+    "set_relative_P": lambda request, view: REGISTRY["SetP"](rel=view.rel, relative=True)(view.hits),
     "set_F": _set_f,
     "rbp": _rbp,
     "rbp_resid": _rbp_residual,

@@ -147,9 +147,8 @@ class _Paired(Binary):
     def sooner(self, hits: Hits) -> Floats:
         """Topics × n: 1 if the run finds its n-th relevant document before the baseline does, −1 if after, else 0."""
         baseline: Hits = hits.judgments.extras.baseline
-        mine, other = (
-            _places(each, self.rel) for each in (hits, baseline.condensed() if self.judged_only else baseline)
-        )
+        other_hits = baseline.condensed() if self.judged_only else baseline
+        mine, other = _places(hits, self.rel), _places(other_hits, self.rel)
         return (mine < other).astype(np.float64) - (mine > other)
 
 

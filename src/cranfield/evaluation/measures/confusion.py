@@ -49,9 +49,8 @@ def cells(hits: Hits, rel: float, k: int | None = None, more: float = 0.0) -> Ce
     if (rest < 0).any():
         worst = int(np.argmin(rest))
         topic, number = hits.judgments.qrels.topics[worst], int(size or 0) - int(rest[worst])
-        raise DataError(
-            f"the collection size is given as {size}, but {number} documents are relevant or returned for topic {topic!r}"
-        )
+        problem = f"{number} documents are relevant or returned for topic {topic!r}"
+        raise DataError(f"the collection size is given as {size}, but {problem}")
     return Cells(found + more, noise + more, missed + more, rest + more)
 
 

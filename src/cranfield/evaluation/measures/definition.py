@@ -438,6 +438,11 @@ def takes_topics_alone(measure: Measure) -> bool:
     return own.summarise is Measure.summarise and own.summarise_runs is Measure.summarise_runs
 
 
+def is_mean(measure: Measure) -> bool:
+    """Whether the summary is the plain mean of the topics' values of one run."""
+    return measure.aggregate == "mean" and takes_topics_alone(measure)
+
+
 def needs_of(measure: Measure) -> set[str]:
     """The data that the measure and its inner measures need beyond hits."""
     inner = [value for value in measure.values.values() if isinstance(value, Measure)]
@@ -687,26 +692,20 @@ def _compiled(preset: str, changes: int) -> tuple[dict[str, list[Meaning]], list
     """Other programs' names, compiled again whenever a measure is added. Names that only this preset reads come first."""
     names: dict[str, list[Meaning]] = {}
     templates: list[Template] = []
-    for owned in (True, False):
-        for cls in REGISTRY.loaded().values():
-            keys = [key for key in cls.peers if (key == UNDER + preset if owned else not key.startswith(UNDER))]
-            _spellings(cls, [spelling for key in keys for spelling in cls.peers[key]], names, templates)
+    loaded = [(cls, key) for cls in REGISTRY.loaded().values() for key in cls.peers]
+    owned = [each for each in loaded if each[1] == UNDER + preset]
+    common = [each for each in loaded if not each[1].startswith(UNDER)]
+    for cls, key in owned + common:
+        for spelling in cls.peers[key]:
+            shape, _, means = (part.strip() for part in spelling.partition(" = "))
+            fixed = _fixed(cls, means)
+            if "{" in shape:
+                dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
+                pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
+                templates.append((re.compile(pattern), cls, fixed))
+            else:
+                names.setdefault(shape, []).append((cls, fixed))
     return names, templates
-
-
-def _spellings(
-    cls: type[Measure], spellings: list[str], names: dict[str, list[Meaning]], templates: list[Template]
-) -> None:
-    """Add other programs' names of one measure."""
-    for spelling in spellings:
-        shape, _, means = (part.strip() for part in spelling.partition(" = "))
-        fixed = _fixed(cls, means)
-        if "{" in shape:
-            dotted = re.escape(shape).replace(r"_\{", r"[_.]\{")  # trec_eval asks for P.5 and prints P_5
-            pattern = dotted.replace(r"\{", "(?P<").replace(r"\}", ">[0-9.]+)")
-            templates.append((re.compile(pattern), cls, fixed))
-        else:
-            names.setdefault(shape, []).append((cls, fixed))
 
 
 def _fixed(cls: type[Measure], means: str) -> dict[str, Any]:

@@ -178,8 +178,7 @@ class _Greedy:
 def _columns(topic: Ints, label: Ints) -> Longs:
     """The subtopics of each topic as 0, 1, 2 … in the order of their labels."""
     pair, which = np.unique(topic.astype(np.int64) << 32 | label, return_inverse=True)
-    column: Longs = (_nth(pair >> 32) - 1)[which]
-    return column
+    return (_nth(pair >> 32) - 1)[which]
 
 
 class _BySubtopic(Measure):

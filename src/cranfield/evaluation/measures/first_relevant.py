@@ -37,9 +37,8 @@ class _Cascade(Measure):
 
     def expected_cascade(self, hits: Hits) -> Floats:
         """The mean of `cascade` over the orders of ties."""
-        return expected_stop(
-            hits, np.where(hits.grade >= 0, self.stopping(np.maximum(hits.grade, 0)), 0.0), self._worth
-        )
+        stop = np.where(hits.grade >= 0, self.stopping(np.maximum(hits.grade, 0)), 0.0)
+        return expected_stop(hits, stop, self._worth)
 
     def _worth(self, rank: Ints) -> Floats:
         return np.where(rank <= (self.k or np.inf), 1 / rank, 0.0)
@@ -49,9 +48,8 @@ class _Cascade(Measure):
         top = self.values["max"]
         if "max" in self.typed or highest >= top or highest <= 0:
             return ""
-        return (
-            f"max={top:g} is assumed, and no judgment is above {highest:g}; set max={highest:g} if the scale ends there"
-        )
+        hint = f"set max={highest:g} if the scale ends there"
+        return f"max={top:g} is assumed, and no judgment is above {highest:g}; {hint}"
 
     def refuse_beyond_scale(self, hits: Hits) -> None:
         """Raise MeasureError if a judgment is above the highest grade of the scale."""
@@ -178,8 +176,7 @@ class ERR(_Cascade):
         stop = self.stopping(np.where(np.isnan(grade), self.max / 2, np.maximum(grade, 0)))
         stop[rank > hits.retrieved[:, None]] = 0
         reach = np.cumprod(np.hstack([np.ones((hits.size, 1)), 1 - stop[:, :-1]]), axis=1)
-        total: Floats = np.cumsum(reach * stop / rank, axis=1)[:, -1]
-        return total
+        return np.cumsum(reach * stop / rank, axis=1)[:, -1]
 
     def trace(self, hits: Hits) -> dict[str, Floats]:
         """The probability that a user reaches the document, and stops there."""

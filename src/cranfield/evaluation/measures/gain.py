@@ -96,8 +96,7 @@ def averaged(hits: Hits, weight: Floats) -> Floats:
     upto = np.cumsum(weight)
     end = len(weight) - 1
     first, last = np.minimum(hits.tied_from - 1, end), np.minimum(hits.tied_to, end)
-    mean: Floats = (upto[last] - upto[first]) / (hits.tied_to - hits.tied_from + 1)
-    return mean
+    return (upto[last] - upto[first]) / (hits.tied_to - hits.tied_from + 1)
 
 
 def ranks(hits: Hits, k: int | None) -> Ints:

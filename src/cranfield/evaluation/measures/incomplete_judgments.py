@@ -193,9 +193,6 @@ class Hole(_Coverage):
         if not (top.retrieved > top.count()).any():
             return np.zeros(hits.size)
         judged = hits.judgments.once("documents", lambda: set(hits.judgments.qrels.documents.text()))
-        holes = [
-            topic
-            for topic, rank, document in zip(*returned_documents(hits), strict=True)
-            if rank <= self.k and document not in judged
-        ]
+        returned = zip(*returned_documents(hits), strict=True)
+        holes = [topic for topic, rank, document in returned if rank <= self.k and document not in judged]
         return np.bincount(np.array(holes, np.int64), minlength=hits.size) / self.k

@@ -245,10 +245,8 @@ def lines_of_grades(hits: Hits) -> PreferenceLines:
     nth = np.full(len(qrels.grade), -1, np.int32)
     nth[judged.row] = judged.nth - 1
     nothing = np.zeros(len(order), np.int32)
-    level = np.maximum(qrels.grade[order], 0)
-    return PreferenceLines(
-        qrels.topic[order], label[order], nothing, level, qrels.index.first[order], nth, judged.count()
-    )
+    level, first = np.maximum(qrels.grade[order], 0), qrels.index.first[order]
+    return PreferenceLines(qrels.topic[order], label[order], nothing, level, first, nth, judged.count())
 
 
 def _of_topics(hits: Hits) -> Iterator[tuple[int, TopicPreferences]]:
@@ -303,9 +301,8 @@ class _Fulfilled(Measure):
 
 def _narrowed(trec_eval: str, ours: str) -> dict[str, tuple[str, ...]]:
     """trec_eval's three names of a measure: for all preferences, and for the other values of `pairs`."""
-    return {
-        "trec_eval": (trec_eval, *(f"{trec_eval}_{end} = {ours}(pairs={pairs})" for pairs, end in ONLY.items() if end))
-    }
+    narrower = [f"{trec_eval}_{end} = {ours}(pairs={pairs})" for pairs, end in ONLY.items() if end]
+    return {"trec_eval": (trec_eval, *narrower)}
 
 
 class PrefSimple(_Fulfilled):

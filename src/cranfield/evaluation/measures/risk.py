@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 def _weighed(difference: Floats, alpha: float) -> Floats:
     """Gains unchanged, losses times 1 + alpha."""
-    answer: Floats = np.where(difference < 0, (1 + alpha) * difference, difference)
-    return answer
+    return np.where(difference < 0, (1 + alpha) * difference, difference)
 
 
 class _Risk(Measure):

@@ -30,10 +30,8 @@ def sampled(judgments: Judgments) -> tuple[Floats, Ints]:
 
     def work() -> tuple[Floats, Ints]:
         probabilities, qrels = judgments.extras.probabilities or {}, judgments.qrels
-        each = [
-            probabilities.get((qrels.topics[topic], decode(qrels.documents[row])), (1.0, ""))
-            for row, topic in enumerate(qrels.topic.tolist())
-        ]
+        keys = [(qrels.topics[topic], decode(qrels.documents[row])) for row, topic in enumerate(qrels.topic.tolist())]
+        each = [probabilities.get(key, (1.0, "")) for key in keys]
         numbers = {name: i for i, name in enumerate(sorted({name for _, name in each}))}
         return np.array([p for p, _ in each], np.float64), np.array([numbers[name] for _, name in each], np.int32)
 
