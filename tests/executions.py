@@ -177,7 +177,7 @@ def on_all_terminals(arguments: tuple[str, ...], stdin: bytes, folder: Path) -> 
     """What each terminal shows of one execution; None if the command writes past the output room."""
     terminals = [Terminal(columns) for columns in TERMINALS]
     direct = {name: Tripwire(io.BytesIO(), encoding="utf-8", write_through=True) for name in ("stdout", "stderr")}
-    with rendered_on(terminals), patch("cranfield.cli.progress.PATIENCE", 3600):
+    with rendered_on(terminals), patch("cranfield.cli.output.PATIENCE", 3600):
         code = run_with(direct, arguments, stdin, folder)
     if any(stream.touched for stream in direct.values()):
         return None

@@ -62,7 +62,7 @@ def cranfield(
     """
     if columns is not None:
         terminal = {"COLUMNS": str(columns), "NO_COLOR": "1"}
-        with patch.dict(os.environ, terminal), patch("cranfield.cli.progress.PATIENCE", 3600):
+        with patch.dict(os.environ, terminal), patch("cranfield.cli.output.PATIENCE", 3600):
             return _run(True, arguments, stdin, folder, crashes)
     return _run(False, arguments, stdin, folder, crashes)
 

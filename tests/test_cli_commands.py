@@ -22,7 +22,7 @@ import pytest
 import cranfield.cli as cranfield_cli
 from cranfield import PRESETS, __version__
 from cranfield.cli import COMMANDS, cli, commands_in
-from cranfield.cli.progress import PATIENCE, progress
+from cranfield.cli.output import PATIENCE, progress
 from cranfield.evaluation.measures import REGISTRY
 from cranfield.formats import FORMATS
 from shell import EXAMPLES, cranfield

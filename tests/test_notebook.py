@@ -321,7 +321,7 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Overview": lambda path: overview(path),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
-BASES = {"Rows"}
+BASES = {"Rows", "ScriptReply"}
 DRAWN = {
     "Curves",
     "Leaderboard",

@@ -14,7 +14,7 @@ import click
 from cranfield.base.text_layout import counted
 from cranfield.cli import options
 from cranfield.cli.options import option
-from cranfield.cli.output import about
+from cranfield.cli.output import about, progress
 
 PLACE = 79
 
@@ -24,7 +24,6 @@ PLACE = 79
 @option("-o --output", "Archive to write: .tar.gz, .tgz or .zip, as a whole or not at all.", required=True)
 @option("--db", "Log of judgments.  [default: FOLDER/work.db]", metavar="postgresql://…")
 def command(folder: str, output: str, db: str | None) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.workbench.backup import backup
 
     with progress("files copied") as tell:

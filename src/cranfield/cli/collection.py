@@ -14,7 +14,7 @@ import click
 
 from cranfield.cli import BAD_DATA, options
 from cranfield.cli.options import option
-from cranfield.cli.output import about, draw_chart, limits, put, rendered, show, show_answer
+from cranfield.cli.output import about, is_chart, limits, put, rendered, show, show_answer
 
 PLACE = 20
 
@@ -71,15 +71,11 @@ def _stats(collection: str, **display: Any) -> None:
     \b
     $ cranfield collection stats allotment
     """
-    from cranfield.cli.progress import progress
     from cranfield.collections.describe import stats
 
-    with progress("documents") as tell:
-        statistics = stats(collection, tell)
-    if draw_chart(statistics, display["output"]):
+    statistics = show_answer(stats, collection, counting="documents", **display)
+    if is_chart(display["output"]):
         about(display["output"], f"{len(statistics.distributions)} charts")
-    else:
-        show(statistics, **display)
 
 
 @command.command("diff")

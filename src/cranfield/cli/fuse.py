@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import COUNT, option, rare
-from cranfield.cli.output import about, note, notes, show
+from cranfield.cli.output import about, note, notes, progress, show
 
 PLACE = 60
 
@@ -49,7 +49,6 @@ PLACE = 60
 @option("--list listing", "List the methods and normalisations, and fuse nothing.", is_flag=True)
 @options.shape("table", "json", help="Output format of --list.", everyday=False)
 def command(weights: str | None, output: str | None, listing: bool, shape: str, **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.listings import fusions
     from cranfield.commands.retrieval import fuse
 

@@ -23,7 +23,7 @@ from cranfield.cli import BAD_USAGE, in_words, options
 from cranfield.cli.command_classes import in_options
 from cranfield.cli.crash import EXIT_CODE as CRASH
 from cranfield.cli.options import NEW_FILE, option, rare
-from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, put, rendered
+from cranfield.cli.output import FOR_PEOPLE, encoded, limits, notes, progress, put, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,6 @@ PLACE = 180
 @options.rules
 @click.pass_context
 def command(ctx: click.Context, /, baseline: str, candidate: str, shape: str, output: str | None, **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import gate
     from cranfield.formats.streams import write_together
 

@@ -17,7 +17,7 @@ import click
 from cranfield.base.text_layout import legible
 from cranfield.cli import options
 from cranfield.cli.options import INPUT, NEW_FOLDER, option, rare
-from cranfield.cli.output import notes, put
+from cranfield.cli.output import notes, progress, put
 
 PLACE = 10
 
@@ -88,7 +88,6 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 @options.shape("table", "json")
 def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: Any) -> None:
     from cranfield.base.results import as_json
-    from cranfield.cli.progress import progress
     from cranfield.commands.collections import import_collection
 
     how["fields"] = {ours: theirs[-1] for ours, theirs in options.column_names(fields, "text=body").items()}

@@ -17,16 +17,20 @@ import click
 from cranfield.base.parameters import masked, real
 from cranfield.cli import option_values, options
 from cranfield.cli.options import COUNT, INPUT, NEW_FILE, InputPath, RegistryName, option, rare, scale_option
-from cranfield.cli.output import note, show, show_answer
+from cranfield.cli.output import note, notes, put, show, show_answer
 
 if TYPE_CHECKING:
-    from cranfield.base.results import Answer
+    from collections.abc import Callable
 
 PLACE = 75
 
 
 command = options.group(__doc__)
-log_argument = click.argument("log")
+
+
+def log_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command of the group, whose first argument is LOG."""
+    return options.together(command.command(name), click.argument("log"))
 
 
 def share(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -50,8 +54,7 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
     return real(match[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
-@command.command("add")
-@log_argument
+@log_command("add")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--assessor NAME", "Name of the assessor, if the file does not state it.  [default: the name of a qrels file]")
 @option("--aspect", "Aspect that was judged.  [default: relevance]", default=None, everyday=True)
@@ -102,8 +105,7 @@ def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     return typed
 
 
-@command.command("export")
-@log_argument
+@log_command("export")
 @option("--to format", "Format to write.", type=RegistryName("label_formats", "qrels"), default="jsonl")
 @option(
     "--all-events", "Write every event, including labels that were replaced or withdrawn.", is_flag=True, was=["--all"]
@@ -129,8 +131,7 @@ def _export(log: str, output: str | None, **how: Any) -> None:
     write_bytes(output or "-", [export(log, **how)])
 
 
-@command.command("withdraw")
-@log_argument
+@log_command("withdraw")
 @option("--assessor NAME", "Assessor whose labels to withdraw.")
 @option("--since TIME", "Time of the first label to withdraw.")
 @option("--until TIME", "Time before which labels are withdrawn.")
@@ -159,8 +160,7 @@ def _withdraw(log: str, **what: Any) -> None:
     note(f"{count:,} events withdrawn in {masked(log)}")
 
 
-@command.command("round")
-@log_argument
+@log_command("round")
 @option("--name NAME", "Name of the round.", default="1")
 @option("--pool FILE", "Pool of documents to judge, in order of priority.")
 @option("--assessors NAME,NAME…", "Assessors of the round.  [default: everybody]")
@@ -227,8 +227,7 @@ def _round(log: str, assessors: str | None, **how: Any) -> None:
     show(begin_round(log, assessors=people, **how), "table")
 
 
-@command.command("next")
-@log_argument
+@log_command("next")
 @option("--assessor NAME", "Name of the assessor.", required=True)
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
 @option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
@@ -241,7 +240,6 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
     """
     import json
 
-    from cranfield.cli.output import put
     from cranfield.commands.judging import next_item
     from cranfield.judging.round_plan import NoLease
 
@@ -258,8 +256,7 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
         note(f"yours until {each.until[:19].replace('T', ' ')} UTC")
 
 
-@command.command("status")
-@log_argument
+@log_command("status")
 @option("--round NAME", "Name of the round.  [default: all rounds]", default="")
 @options.output("table", "json")
 def _status(log: str, round: str, **display: Any) -> None:
@@ -273,8 +270,7 @@ def _status(log: str, round: str, **display: Any) -> None:
     show(rounds_status(log, round), **display)
 
 
-@command.command("set")
-@log_argument
+@log_command("set")
 @click.argument("round")
 @click.argument("state", type=RegistryName("round_states"))
 def _set(log: str, round: str, state: str) -> None:
@@ -291,8 +287,7 @@ def _set(log: str, round: str, state: str) -> None:
     note(f"round {round} is {state}")
 
 
-@command.command("blame")
-@log_argument
+@log_command("blame")
 @click.argument("topic")
 @click.argument("document")
 @options.output("table", "json")
@@ -340,8 +335,7 @@ def _refuse_of_methods(policy: str) -> None:
         )
 
 
-@command.command("aggregate")
-@log_argument
+@log_command("aggregate")
 @deciding
 @option("--gold FILE", "Qrels with known grades, in addition to the gold of rounds.")
 @option("--at TIME", "Use the log as it was at this time.  [default: now]")
@@ -369,8 +363,7 @@ def _aggregate(
     show(aggregated, shape, None, spreadsheet=spreadsheet)
 
 
-@command.command("freeze")
-@log_argument
+@log_command("freeze")
 @click.argument("name")
 @deciding
 @option("--note TEXT", "Reason, which the log keeps.", default="")
@@ -382,7 +375,6 @@ def _freeze(log: str, name: str, **how: Any) -> None:
     \b
     $ cranfield judge freeze work.db spring --policy majority
     """
-    from cranfield.cli.output import notes
     from cranfield.commands.judging import freeze
 
     _refuse_of_methods(how["policy"])
@@ -393,8 +385,7 @@ def _freeze(log: str, name: str, **how: Any) -> None:
     notes(sentences)
 
 
-@command.command("versions")
-@log_argument
+@log_command("versions")
 @options.output("table", "json")
 def _versions(log: str, **display: Any) -> None:
     """List the frozen versions.
@@ -407,8 +398,7 @@ def _versions(log: str, **display: Any) -> None:
     show(versions(log), **display)
 
 
-@command.command("verify")
-@log_argument
+@log_command("verify")
 @options.output("table", "json")
 @click.pass_context
 def _verify(ctx: click.Context, /, log: str, **display: Any) -> None:
@@ -426,8 +416,7 @@ def _verify(ctx: click.Context, /, log: str, **display: Any) -> None:
         ctx.exit(3)
 
 
-@command.command("diff")
-@log_argument
+@log_command("diff")
 @click.argument("a")
 @click.argument("b", required=False)
 @option("--run RUN runs", "Run to score by both versions.", multiple=True, type=INPUT)
@@ -502,8 +491,7 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
         note(f"documents that people disagree about are in {disagreements}")
 
 
-@command.command("estimate")
-@log_argument
+@log_command("estimate")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @option("-m --measures", "Measures to estimate.  [default: nDCG@10 AP RR@10; P@10 DCG@10 if documents were sampled]")
 @option("--round NAME", "Round that drew the sample.  [default: the only one]", default="")
@@ -527,8 +515,7 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     show_answer(estimate, log, runs, measures, **typed)
 
 
-@command.command("calibrate")
-@log_argument
+@log_command("calibrate")
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option("-m --measures", "Measures that rank the runs.  [default: nDCG@10 AP RR@10]")
 @option("--model NAME", "Model whose labels are used.  [default: the only one]", default="")
@@ -586,8 +573,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     return Budget(tokens=most) if in_tokens else Budget(money=most)
 
 
-@command.command("ask")
-@log_argument
+@log_command("ask")
 @option("--pool FILE", "Pool of documents to label, in order of priority.", required=True)
 @option("--collection", "Collection with the texts of topics and documents.", required=True)
 @option("--endpoint URL", "OpenAI-compatible server, such as http://localhost:8080/v1.", required=True)
@@ -673,8 +659,7 @@ def _ask(ctx: click.Context, /, log: str, **how: Any) -> None:
         ctx.exit(1)
 
 
-@command.command("models")
-@log_argument
+@log_command("models")
 @option("--model NAME", "Model to show: NAME, or NAME/PROMPT-VERSION.  [default: all]", default="")
 @option("--failures", "Show the answers that gave no label.", is_flag=True)
 @option("--reason KIND", "Kind of failures to show, such as unparsed.  [default: all]", default="")
@@ -690,8 +675,7 @@ def _models(log: str, model: str, failures: bool, reason: str, n: int, skip: int
     from cranfield.commands.llm_calibration import model_failures, model_runs
 
     if failures or reason:
-        answer: Answer = model_failures(log, model, reason=reason, skip=skip, n=n, whole=shape != "table")
+        show(model_failures(log, model, reason=reason, skip=skip, n=n, whole=shape != "table"), shape, **display)
     else:
         options.refuse_idle("goes with --failures", "n", "skip")
-        answer = model_runs(log, model)
-    show(answer, shape, **display)
+        show(model_runs(log, model), shape, **display)

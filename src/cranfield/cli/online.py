@@ -16,7 +16,7 @@ import click
 from cranfield.base.errors import DataError
 from cranfield.cli import options
 from cranfield.cli.options import COUNT, NEW_FILE, NEW_FOLDER, OUTPUT, RegistryName, option, rare
-from cranfield.cli.output import note, show, show_answer
+from cranfield.cli.output import FOR_PEOPLE, add_listing, limits, note, notes, put, rendered, show, show_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,18 +69,13 @@ def _interleave(**typed: Any) -> None:
     show_answer(interleave, **options.with_inputs(typed))
 
 
-@command.command("methods")
-@click.argument("name", required=False)
-@options.output("table", "json")
-def _methods(name: str | None, **display: Any) -> None:
+@add_listing(command, "methods", "interleavings", "interleaving")
+def _methods() -> None:
     """List the methods of interleaving, or explain one.
 
     \b
     $ cranfield online methods team-draft
     """
-    from cranfield.commands.listings import interleaving, interleavings
-
-    show(interleavings() if name is None else interleaving(name), **display)
 
 
 @command.command("assign")
@@ -305,7 +300,6 @@ def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bo
     \b
     $ cranfield online analyze online/shop-log online/shop.toml
     """
-    from cranfield.cli.output import FOR_PEOPLE, limits, notes, put, rendered
     from cranfield.commands.experiments import analyze
 
     _, display, how = options.split(typed)
@@ -320,18 +314,13 @@ def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bo
         ctx.exit(verdict.exit_code)
 
 
-@command.command("metrics")
-@click.argument("name", required=False)
-@options.output("table", "json")
-def _metrics(name: str | None, **display: Any) -> None:
+@add_listing(command, "metrics", "online_metrics", "online_metric")
+def _metrics() -> None:
     """List the metrics of experiments, or explain one.
 
     \b
     $ cranfield online metrics success
     """
-    from cranfield.commands.listings import online_metric, online_metrics
-
-    show(online_metrics() if name is None else online_metric(name), **display)
 
 
 users_option = option(
@@ -388,10 +377,8 @@ def _simulate(**typed: Any) -> None:
     show_answer(simulate, **options.with_inputs(typed))
 
 
-@command.command("users")
-@click.argument("name", required=False)
-@options.output("table", "json")
-def _users(name: str | None, **display: Any) -> None:
+@add_listing(command, "users", "users", "user")
+def _users() -> None:
     """List the models of simulated users, or explain one.
 
     The probabilities are those of a click on an irrelevant and on a relevant document, and of stopping after such a click.
@@ -399,9 +386,6 @@ def _users(name: str | None, **display: Any) -> None:
     \b
     $ cranfield online users navigational
     """
-    from cranfield.commands.listings import user, users
-
-    show(users() if name is None else user(name), **display)
 
 
 @command.command("bridge")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.errors import ConventionError, DataError, FormatError
 from cranfield.base.parameters import real, refuse_below
 from cranfield.cli import option_values
 from cranfield.cli.command_classes import CranfieldCommand, CranfieldGroup, PlainOption
@@ -95,7 +95,6 @@ def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
     """The names of columns; names that cranfield does not know are refused."""
     if not value:
         return None
-    from cranfield.base.errors import FormatError
     from cranfield.formats.named_columns import refuse_unknown
 
     fields = column_names(value, "topic=query")

@@ -9,15 +9,17 @@ $ cranfield plugins --format json
 
 from __future__ import annotations
 
+from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cranfield import __version__
+from cranfield.base.registry import OURS, Origin, Problem, Registry, problems
+from cranfield.base.results import Part, Table
+from cranfield.base.text_layout import counted
 from cranfield.cli import options
 from cranfield.cli.output import show
-
-if TYPE_CHECKING:
-    from cranfield.base.registry import Registry
-    from cranfield.commands.listings import MemberListing
+from cranfield.commands.listings import MemberListing
 
 PLACE = 225
 REGISTRIES = (
@@ -59,10 +61,6 @@ def command(**display: Any) -> None:
 
 def registries() -> list[Registry[Any]]:
     """The registry of each kind; kinds whose optional packages are missing are reported and left out."""
-    from importlib import import_module
-
-    from cranfield.base.registry import OURS, Origin, Problem, problems
-
     kinds: list[Registry[Any]] = []
     for place in REGISTRIES:
         module, _, name = place.partition(":")
@@ -77,12 +75,6 @@ def registries() -> list[Registry[Any]]:
 
 def plugins() -> MemberListing:
     """All kinds with their members and packages, and the plugins that cannot be used."""
-    from cranfield import __version__
-    from cranfield.base.registry import problems
-    from cranfield.base.results import Part, Table
-    from cranfield.base.text_layout import counted
-    from cranfield.commands.listings import MemberListing
-
     kinds: list[dict[str, Any]] = []
     rows: list[list[str]] = []
     packages: dict[str, int] = {}

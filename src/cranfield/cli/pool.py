@@ -19,8 +19,7 @@ from cranfield.base.text_layout import counted
 from cranfield.cli import options
 from cranfield.cli.command_classes import CranfieldGroup
 from cranfield.cli.options import COUNT, INPUT, NEW_FILE, OUTPUT, option, rare, scale_option
-from cranfield.cli.output import about, note, show, show_answer
-from cranfield.cli.progress import progress
+from cranfield.cli.output import about, add_listing, note, progress, show, show_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,17 +160,14 @@ def depths_of(typed: tuple[str, ...]) -> Depths:
     """Read `--depth 100 --depth bm25.run=200` as the depth of all runs and of single runs."""
     from cranfield.commands.pooling import Depths
 
-    depth, some = 100, {}
+    depths: dict[str, int] = {}  # by the name of a run; empty: all runs
     for text in typed:
         name, equals, number = text.rpartition("=")
         n = _count(number)
         if n is None or (equals and not name):
             raise click.UsageError(f"--depth: expected N or RUN=N with N of 1 or more, found {shortened(text)!r}")
-        if equals:
-            some[name] = n
-        else:
-            depth = n
-    return Depths(depth, some)
+        depths[name] = n
+    return Depths(depths.pop("", 100), depths)
 
 
 def _count(text: str) -> int | None:
@@ -326,13 +322,9 @@ def _statistics(depths: tuple[str, ...], **typed: Any) -> None:
     show_answer(statistics, depths=depths_of(depths), counting="runs read", **options.with_inputs(typed))
 
 
-@command.command("strategies")
-@options.output("table", "json")
-def _strategies(**display: Any) -> None:
+@add_listing(command, "strategies", "strategies")
+def _strategies() -> None:
     """List the pooling strategies."""
-    from cranfield.commands.listings import strategies
-
-    show(strategies(), **display)
 
 
 @command.command("judge")

@@ -19,7 +19,7 @@ from cranfield.base.text_layout import in_bytes
 from cranfield.cli import options
 from cranfield.cli.compare import question
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import about, limits
+from cranfield.cli.output import about, limits, progress
 
 PLACE = 190
 PARTS = ("means", "pairs", "both")
@@ -59,7 +59,6 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 @rare("--verbose", "Print all caveats here as well; the report has them anyway.")
 @click.pass_context
 def command(ctx: click.Context, /, output: str | None, no_texts: bool, verbose: bool, **typed: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.comparison import report
     from cranfield.formats.streams import write_bytes
     from cranfield.reports.writers import render

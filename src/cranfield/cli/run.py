@@ -15,7 +15,7 @@ import click
 
 from cranfield.cli import options
 from cranfield.cli.options import option, rare
-from cranfield.cli.output import show
+from cranfield.cli.output import progress, show
 
 PLACE = 50
 PARTIAL = 1  # the exit code if a topic failed
@@ -56,7 +56,6 @@ PARTIAL = 1  # the exit code if a topic failed
 @options.shape("text", "json")
 @click.pass_context
 def command(ctx: click.Context, /, fields: str, listing: bool, shape: str, **how: Any) -> None:
-    from cranfield.cli.progress import progress
     from cranfield.commands.listings import systems
     from cranfield.commands.retrieval import run
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from cranfield.base.optional_packages import modules_of, needed
 from cranfield.cli import options
 from cranfield.cli.options import RegistryName, limits_of, option
 from cranfield.cli.output import note
@@ -31,7 +32,8 @@ PLACE = 78
 @option("--invite", "Print an invitation for this role to the running server, and exit.", type=RegistryName("roles"))
 @option("--example", "Fill a new FOLDER with the bundled collection and its runs.", is_flag=True)
 def command(folder: str, link: bool, invite: str | None, example: bool, db: str | None, **how: Any) -> None:
-    refuse_missing()
+    for module in modules_of("store", "web"):
+        needed(module, "the workbench needs", "web")
     from cranfield.http.serving import ServerSettings, checked
     from cranfield.workbench.serve import new_link, serve, server_of
     from cranfield.workbench.workspace import make_example, open_bench
@@ -48,11 +50,3 @@ def command(folder: str, link: bool, invite: str | None, example: bool, db: str 
             click.echo(new_link(bench, invite))
         else:
             serve(bench, manner, note, how["certificate"], how["tls_key"], limits_of(how))
-
-
-def refuse_missing() -> None:
-    """Raise an error if a package that the workbench needs is not installed."""
-    from cranfield.base.optional_packages import modules_of, needed
-
-    for module in modules_of("store", "web"):
-        needed(module, "the workbench needs", "web")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cranfield
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import whole
-from cranfield.base.results import Both
+from cranfield.base.results import Answer, Both
 from cranfield.commands.evaluation import apart, correlate, scored, scored_twice, table_name
 from cranfield.formats import expand, run_name
 from cranfield.inputs.inputs import DEFAULT_MEASURES, Inputs, path_of, read_topics, refuse_second_stdin, run_arguments
@@ -18,7 +18,6 @@ from cranfield.inputs.topics import topic_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.base.results import Answer
     from cranfield.comparison.compare import Comparison
     from cranfield.comparison.design import PowerPlans
     from cranfield.comparison.gate.gate import Gate

@@ -16,7 +16,7 @@ from cranfield.experiments.log import EventLog
 from cranfield.experiments.plan import read_plan, read_plans
 from cranfield.experiments.simulated_world import Audience, World, users_named
 from cranfield.formats.streams import write_bytes
-from cranfield.inputs.inputs import refuse_second_stdin
+from cranfield.inputs.inputs import Inputs, refuse_second_stdin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cranfield.experiments.offline_agreement import Bridge
     from cranfield.experiments.privacy import Erasure, Pseudonyms
     from cranfield.experiments.simulation import SimulatedLog
-    from cranfield.inputs.inputs import Inputs
     from cranfield.studies.plan import StudySchedule
     from cranfield.studies.results import StudyResults
 

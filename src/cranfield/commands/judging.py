@@ -25,11 +25,11 @@ from cranfield.judging.current_labels import current_events
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
 from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
-from cranfield.judging.log import AddedEvents
+from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import PEOPLE, PolicySettings, decide, labels_of, preferences_of
-from cranfield.judging.round_plan import DOCUMENTS, TOPICS, Round, frame_of, plan_items
-from cranfield.judging.round_status import gold_answers, status
+from cranfield.judging.round_plan import DOCUMENTS, TOPICS, Lease, NoLease, Round, frame_of, plan_items
+from cranfield.judging.round_status import Status, gold_answers, status
 from cranfield.judging.rounds import lease, open_round, refuse_round, set_state
 from cranfield.pooling.strategy import STRATEGIES, rankings
 
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
     from cranfield.judging.aggregation import AggregationResult
     from cranfield.judging.agreement import Agreements
     from cranfield.judging.assignments import Version
-    from cranfield.judging.log import Log
     from cranfield.judging.log_queries import Blame
-    from cranfield.judging.round_plan import Lease, NoLease
-    from cranfield.judging.round_status import Status
     from cranfield.judging.versions import VersionChanges, Versions
 
 RANKED_BY = "nDCG@10"  # the default measure that ranks runs by each person's labels

@@ -16,9 +16,9 @@ from cranfield.judging.event import RELEVANCE
 from cranfield.judging.llm import label_sample, usage
 from cranfield.judging.llm.calibration import Calibration, Candidate, Doubted, date_in, measured, read_date
 from cranfield.judging.llm.drift import drift_checks
-from cranfield.judging.llm.estimate import estimates
+from cranfield.judging.llm.estimate import PredictedScores, estimates
 from cranfield.judging.llm.grade_agreement import biases_of, model_agreement, own_runs
-from cranfield.judging.llm.label_sample import LogLabels, series_use
+from cranfield.judging.llm.label_sample import CommonLabels, LogLabels, SeriesUse, series_use
 from cranfield.judging.llm.leaderboards import advantages, boards, circular, ranks_of, scored
 from cranfield.judging.llm.probes import probes_of
 from cranfield.judging.log_location import open_log
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.base.run import Run
-    from cranfield.judging.llm.estimate import PredictedScores
-    from cranfield.judging.llm.label_sample import CommonLabels, SeriesUse
     from cranfield.judging.llm.usage import ModelFailures, ModelRuns
     from cranfield.judging.log import Log
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import cranfield
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import masked
 from cranfield.commands.judging import hash_of_file
@@ -20,13 +21,12 @@ from cranfield.judging.llm import probes
 from cranfield.judging.llm.chat_client import Endpoint
 from cranfield.judging.llm.drift import answers_so_far
 from cranfield.judging.llm.question_store import LABEL, NO_LIMIT, Budget
-from cranfield.judging.llm.questions import Asker, read_prompt, refuse_unknown, subjects
+from cranfield.judging.llm.questions import Asker, LlmQuestion, Prompt, read_prompt, refuse_unknown, subjects
 from cranfield.judging.log_location import is_database, open_log
 
 if TYPE_CHECKING:
     from cranfield.evaluation.evaluate import Progress
     from cranfield.judging.llm.ask_result import AskResult
-    from cranfield.judging.llm.questions import LlmQuestion, Prompt
     from cranfield.judging.log import Log
 
 TEXT_LIMIT = 12_000  # characters
@@ -97,21 +97,15 @@ class _About(NamedTuple):
 def _foreseen(location: str, about: _About, terms: asking.Terms, probe: int | None) -> AskResult:
     """The result of a dry run: the questions that would be asked. A missing log is not created."""
     there = "://" in location or os.path.exists(location) or not is_database(location) or probe is not None
-    log = open_log(location, new=probe is None) if there else None
-    try:
+    with closing(open_log(location, new=probe is None)) if there else nullcontext() as log:
         if log is not None and probe is not None:
             about = _probing(log, about, probe)
         foreseen = asking.foresee(log, about.asker, about.questions, terms, about.definition)
         return replace(foreseen, **about.beside, log=masked(location))
-    finally:
-        if log is not None:
-            log.close()
 
 
 def _probing(log: Log, about: _About, n: int) -> _About:
     """The same series with probes instead of labels, drawn from the pairs that the model has graded."""
-    import cranfield
-
     asker = replace(about.asker, changes=probes.changes())
     questions = probes.either_side(asker, about.questions)
     answers, since = answers_so_far(log, asker.assessor, questions)
@@ -198,7 +192,6 @@ def _questions(
     stack: ExitStack, model: str, prompt: Any, pool: str, collection: str, text_limit: int, neighbours: int, seed: int
 ) -> tuple[Asker, list[LlmQuestion], int]:
     """The asker, the questions of a pool, and the number of pairs without text."""
-    import cranfield
     from cranfield.formats.document_index import open_shelf
 
     about = subjects(read_pool(pool), prompt, neighbours, seed)

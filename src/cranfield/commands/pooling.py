@@ -7,27 +7,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import cranfield
-from cranfield.base.results import Both
+from cranfield.base.results import Answer, Both
 from cranfield.formats import as_runs, run_name
 from cranfield.formats.pool_files import pool_lines, read_pool
 from cranfield.formats.streams import write_bytes
 from cranfield.inputs.inputs import Inputs, refuse_second_stdin
 from cranfield.inputs.logs import exists, labels_in
 from cranfield.inputs.topics import queries_of
-from cranfield.pooling.strategy import rankings
+from cranfield.pooling.strategy import PoolStatistics, Rankings, rankings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cranfield.base.collection import Qrels
-    from cranfield.base.results import Answer
     from cranfield.evaluation.evaluate import Progress
     from cranfield.pooling.pool import Collected, Pool
     from cranfield.pooling.reuse import Readings
     from cranfield.pooling.simulation import EstimatorErrors, Simulation
     from cranfield.pooling.stopping import Stoppings
     from cranfield.pooling.strategies.learn import DocumentTexts
-    from cranfield.pooling.strategy import PoolStatistics, Rankings
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cranfield.retrieval.produce_run import Produced
     from cranfield.retrieval.tune import Fused
 
-__all__ = ["fuse", "run"]
-
 
 def fuse(
     inputs: Inputs, method: str, output: str, *, train_qrels: str | None, train_topics: str | None, **options: Any

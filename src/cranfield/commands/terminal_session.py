@@ -17,9 +17,9 @@ import cranfield
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
 from cranfield.commands.judging import hash_of_file
-from cranfield.commands.pooling import session_options
-from cranfield.formats.pool_files import read_pool
-from cranfield.inputs.inputs import refuse_second_stdin
+from cranfield.commands.pooling import Depths, session_options
+from cranfield.formats.pool_files import PoolItem, read_pool
+from cranfield.inputs.inputs import Inputs, refuse_second_stdin
 from cranfield.inputs.logs import named
 from cranfield.inputs.topics import topic_table
 from cranfield.judging.current_labels import current_events
@@ -33,11 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cranfield.base.collection import Grade
-    from cranfield.commands.pooling import Depths
     from cranfield.formats.label_files import Judgment
-    from cranfield.formats.pool_files import PoolItem
     from cranfield.formats.topic_tables import TopicTable
-    from cranfield.inputs.inputs import Inputs
     from cranfield.judging.log import Log
     from cranfield.pooling.pool import Session
 

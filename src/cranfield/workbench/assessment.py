@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -17,20 +17,15 @@ from weakref import WeakKeyDictionary
 
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
-from cranfield.base.results import Answer, Entries, Table, as_dicts, plain
-from cranfield.judging.assessor_view import own_count, own_label, own_labels, own_pace, tally
-from cranfield.judging.round_plan import OPEN, NoLease
+from cranfield.base.results import Answer, Entries, Layout, Part, Table, as_dicts, plain
+from cranfield.judging.assessor_view import OwnPace, RoundTally, own_count, own_label, own_labels, own_pace, tally
+from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round
 from cranfield.judging.rounds import lease
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from cranfield.base.collection import Document, Grade
-    from cranfield.base.results import Layout, Part
-    from cranfield.judging.assessor_view import OwnPace, RoundTally
     from cranfield.judging.event import Event
     from cranfield.judging.event_intake import EventOutcome
-    from cranfield.judging.round_plan import Lease, Round
     from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
@@ -114,8 +109,15 @@ class RoundChoice(NamedTuple):
     mine: int
 
 
+class ScriptReply(Answer):
+    """A reply to the script of a page, which gets every field."""
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        return {name: plain(as_dicts(value)) for name, value in vars(self).items()}
+
+
 @dataclass(frozen=True)
-class JudgingWork(Answer):
+class JudgingWork(ScriptReply):
     """The reply to an assessor: documents to judge, progress, own labels, and outcomes of submitted labels."""
 
     round: str = ""
@@ -148,9 +150,6 @@ class JudgingWork(Answer):
         if self.items:
             rows = [[each.topic, each.document, each.title] for each in self.items]
             yield Table(["topic", "document", "title"], rows)
-
-    def plain(self, how: Layout) -> dict[str, Any]:
-        return {name: plain(as_dicts(value)) for name, value in vars(self).items()}
 
 
 def work(request: PageRequest, name: str, subject: Subject | None, first: int, ahead: int) -> JudgingWork:

@@ -11,7 +11,7 @@ import os
 import shutil
 import tarfile
 import zipfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import ConventionError, DataError
@@ -71,11 +71,8 @@ def _copy_log(location: str, copy: str) -> int:
     if not is_database(location):
         expected = "expected a database: postgresql://user@host/name, or a file ending in .db"
         raise DataError(f"{masked(location)}: {expected}")
-    database = open_database(location)
-    try:
+    with closing(open_database(location)) as database:
         return copy_into(database, copy)
-    finally:
-        database.close()
 
 
 def _files(folder: str, log: str) -> list[str]:

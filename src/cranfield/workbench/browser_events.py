@@ -6,7 +6,7 @@ affect the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,12 +14,9 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.http.refusal import Refusal as HttpRefusal
 from cranfield.judging.event import Event, instant
-from cranfield.judging.event_intake import REFUSED, EventOutcome, submit
+from cranfield.judging.event_intake import REFUSED, EventOutcome, Refusal, submit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from cranfield.judging.event_intake import Refusal
     from cranfield.judging.log import Log, Transaction
     from cranfield.workbench.routes import PageRequest
 

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from cranfield.base.errors import CranfieldError
 from cranfield.store.jobs import find_job, write_job
 from cranfield.workbench.disk_caches import ROOM, CachedResult, RenderedResult, ResultCache
+from cranfield.workbench.question import QUESTIONS, WorkbenchQuestion
 from cranfield.workbench.worker_pool import AT_ONCE, WorkerPool, WorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.workbench.question import WorkbenchQuestion
     from cranfield.workbench.workspace import Bench
 
 SHAPE = 2  # version of the format of cached results
@@ -116,8 +116,6 @@ class Jobs:
         at_once: int = AT_ONCE,
         patience: float = PATIENCE,
     ) -> None:
-        from cranfield.workbench.question import QUESTIONS
-
         self.bench = bench
         self.questions = QUESTIONS
         self.questions.load_installed()  # before threads need them

@@ -8,13 +8,13 @@ for new labels.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Parameter, Text
 from cranfield.base.registry import Registered, Registry
-from cranfield.base.results import Layout, Table, html, html_text
-from cranfield.inputs.inputs import DEFAULT_MEASURES
+from cranfield.base.results import Answer, Layout, Table, html, html_text
+from cranfield.inputs.inputs import DEFAULT_MEASURES, RunFile
 from cranfield.workbench.links import link
 from cranfield.workbench.selection import (
     JudgmentSource,
@@ -29,16 +29,13 @@ from cranfield.workbench.selection import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cranfield.base.results import Answer
-    from cranfield.inputs.inputs import RunFile
     from cranfield.reports.charts import Chart
     from cranfield.workbench.workspace import Bench
-
-    Tell = Callable[[int, "int | None"], None]  # how much is done, and of how much
 
 QUESTIONS: Registry[type[WorkbenchQuestion]] = Registry(
     "workbench question", "workbench_questions", "cranfield.workbench.questions"
 )
+Tell: TypeAlias = "Callable[[int, int | None], None]"  # how much is done, and of how much
 DIGITS = 4
 PAGE = Layout(digits=DIGITS, undefined="–", medium="html")
 

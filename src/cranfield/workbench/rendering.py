@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from cranfield.base.results import defused
+from cranfield.base.results import Answer, defused
 from cranfield.base.text_layout import legible
 from cranfield.workbench.access_control import NOBODY, may
 from cranfield.workbench.links import link
-from cranfield.workbench.routes import entries
+from cranfield.workbench.routes import Page, PageRequest, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cranfield.base.results import Answer
     from cranfield.http.refusal import Refusal
     from cranfield.store.accounts import Account
-    from cranfield.workbench.routes import Page, PageRequest
     from cranfield.workbench.site import Site
 
 
@@ -118,9 +116,8 @@ def render(site: Site, request: PageRequest, page: Page) -> str:
 @cache
 def menu_of_all() -> list[tuple[str, str, str]]:
     """The pages of the menu in order: path, name and least role."""
-    listed = [(entry.menu, entry) for entry in entries() if entry.menu is not None]
-    ordered = sorted(listed, key=lambda each: each[0])
-    return [(entry.path, name, entry.role) for (_, name), entry in ordered]
+    ordered = sorted((entry.menu, entry.path, entry.role) for entry in entries() if entry.menu is not None)
+    return [(path, name, role) for (_, name), path, role in ordered]
 
 
 def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:

@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
 from cranfield.formats.collection_folder import META, TOPICS
-from cranfield.inputs.inputs import Inputs
+from cranfield.inputs.inputs import Inputs, RunFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.base.collection import Qrels
-    from cranfield.inputs.inputs import RunFile
     from cranfield.workbench.workspace import Bench
 
 LOG, COLLECTION = "log", "collection"
@@ -71,7 +70,6 @@ def has_labels(bench: Bench) -> bool:
 
 def qrels_of(bench: Bench, which: JudgmentSource, policy: str = "latest") -> Qrels:
     """The judgments of a source, with the lowest relevant grade of the collection."""
-    from cranfield.base.collection import Qrels
     from cranfield.judging.policies import PolicySettings, decide
     from cranfield.judging.versions import gold_of, thaw
 

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.http.serving import ServerSettings, bound, server
-from cranfield.store.accounts import is_name
+from cranfield.store.accounts import Accounts, is_name
 from cranfield.workbench.site import Site
-from cranfield.workbench.workspace import STATE
+from cranfield.workbench.workspace import STATE, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cranfield.http.connections import ClientLimits
-    from cranfield.workbench.workspace import Bench
 
 SERVING = "serving.json"
 
@@ -97,8 +96,6 @@ def server_of(folder: str) -> dict[str, Any]:
 
 def new_link(bench: Bench, role: str | None = None) -> str:
     """A link to the running server of a workspace: to sign in oneself, or an invitation with a role."""
-    from cranfield.store.accounts import Accounts
-
     running = server_of(bench.folder)
     accounts = Accounts(bench.database)
     if role is not None and not running["accounts"]:

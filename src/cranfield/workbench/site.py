@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 from cranfield.http.connections import ClientLimits
 from cranfield.http.refusal import Refusal
 from cranfield.store.accounts import Accounts
-from cranfield.workbench.sign_in import SignInThrottle
+from cranfield.workbench.sign_in import Passwords, SignInThrottle
 
 if TYPE_CHECKING:
     from cranfield.base.collection import Document
     from cranfield.formats.document_index import Shelf
     from cranfield.http.serving import ServerSettings
     from cranfield.workbench.jobs import Jobs
-    from cranfield.workbench.sign_in import Passwords
     from cranfield.workbench.workspace import Bench
 
 
@@ -107,8 +106,6 @@ class Site:
     @cached_property
     def passwords(self) -> Passwords:
         """The password hasher, built when first needed."""
-        from cranfield.workbench.sign_in import Passwords
-
         return Passwords()
 
     def shelf(self) -> Shelf | None:

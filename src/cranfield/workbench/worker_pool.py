@@ -28,11 +28,10 @@ from cranfield.base.errors import CranfieldError, DataError, DataWarning
 from cranfield.base.notifications import notes_to
 from cranfield.base.parameters import masked
 from cranfield.formats.streams import reason
+from cranfield.workbench.disk_caches import CachedResult, RenderedResult, ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from cranfield.workbench.disk_caches import CachedResult
 
 
 AT_ONCE = 2  # processes
@@ -176,7 +175,6 @@ def compute(
     folder: str, db: str | None, verb: str, parameters: dict[str, Any], tell: Callable[..., None]
 ) -> CachedResult:
     """The answer to a question, with the notifications and warnings of the computation as notes."""
-    from cranfield.workbench.disk_caches import CachedResult, RenderedResult
     from cranfield.workbench.question import QUESTIONS
     from cranfield.workbench.workspace import open_bench
 
@@ -201,8 +199,6 @@ def compute(
 
 def work(task: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> None:
     """Answer one question: store the result and reply that it is ready, or why it failed."""
-    from cranfield.workbench.disk_caches import ResultCache
-
     last = 0.0
 
     def tell(done: int, total: int | None) -> None:

@@ -24,26 +24,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cranfield.base.errors import CranfieldError, DataError, TooLargeError
+from cranfield.base.findings import Finding
 from cranfield.base.parameters import shortened
 from cranfield.base.text_layout import legible
-from cranfield.collections.check import Findings
-from cranfield.formats import run_name
-from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, TOPICS, file_in
+from cranfield.collections.check import Findings, check
+from cranfield.formats import read_run, run_name
+from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, TOPICS, file_in, read_collection
+from cranfield.formats.document_index import Shelf, open_shelf
 from cranfield.formats.streams import reason, refuse_larger
+from cranfield.formats.topic_tables import TopicTable, read_topic_table
 from cranfield.inputs.inputs import RunFile, listed
-from cranfield.workbench.disk_caches import FileHashes, mark_of
+from cranfield.inputs.topics import topics_of_collection
+from cranfield.workbench.disk_caches import FileHashes, Mark, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cranfield.base.collection import Aspect, Collection, Grade
-    from cranfield.formats.document_index import Shelf
-    from cranfield.formats.topic_tables import TopicTable
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
     from cranfield.judging.round_status import RoundStatus
     from cranfield.store import Database
-    from cranfield.workbench.disk_caches import Mark
 
 
 LONGEST_NAME = 120  # bytes
@@ -93,10 +94,6 @@ def _receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
 
 def _check_file(path: str, name: str, qrels: str | None) -> Findings:
     """The findings of `check`, and an error of the strict reader that `check` does not report."""
-    from cranfield.base.findings import Finding
-    from cranfield.collections.check import check
-    from cranfield.formats import read_run
-
     findings = check([path], qrels, "run")
     own = [replace(each, file=name) for each in findings if each.file == path]
     if not any(each.severity == "error" for each in own):
@@ -221,8 +218,6 @@ class Bench:
 
     def open_collection(self) -> Collection | None:
         """The collection; only collection.toml is read at once."""
-        from cranfield.formats.collection_folder import read_collection
-
         return None if self.collection is None else read_collection(self.collection)
 
     def topics(self) -> TopicTable | None:
@@ -231,9 +226,6 @@ class Bench:
         return None if path is None else self._once("topics", path, self._topics)
 
     def _topics(self, path: str) -> TopicTable:
-        from cranfield.formats.topic_tables import read_topic_table
-        from cranfield.inputs.topics import topics_of_collection
-
         return read_topic_table(path) if self.collection is None else topics_of_collection(self.collection)
 
     def grades(self) -> dict[float, Grade]:
@@ -292,8 +284,6 @@ class Bench:
 
     def shelf(self, progress: Callable[[int, int | None], None] | None = None) -> Shelf | None:
         """The documents by id, from an index in the state folder; None if there are no documents."""
-        from cranfield.formats.document_index import open_shelf
-
         if self.collection is None:
             return None
         return open_shelf(self.collection, _own_folder(os.path.join(self.state, "shelf")), progress)

@@ -7,33 +7,35 @@ again. The page holds no name, no id and no time of a label.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from cranfield.base.errors import DataError
-from cranfield.base.results import Answer, Table, as_dicts, plain
+from cranfield.base.results import Layout, Part, Table
 from cranfield.judging.disagreements import Disputes, decided_count, decision, last_decisions, opinions
 from cranfield.judging.event import Event, new_id
 from cranfield.reports.tables import letter
 from cranfield.workbench.access_control import LEAD
-from cranfield.workbench.assessment import DocumentView, GradeOption, document_views, grade_options
+from cranfield.workbench.assessment import (
+    DocumentView,
+    GradeOption,
+    ScriptReply,
+    Subject,
+    document_views,
+    grade_options,
+)
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, subjects_in, submit_rows
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked
-from cranfield.workbench.routes import ActionResult, Page, action, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from cranfield.base.results import Layout, Part
     from cranfield.judging.event_intake import EventOutcome, Refusal
     from cranfield.judging.log import Transaction
-    from cranfield.workbench.assessment import Subject
-    from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
 AHEAD = 2  # documents sent at once
@@ -73,7 +75,7 @@ class DisputedDocument(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AdjudicationList(Answer):
+class AdjudicationList(ScriptReply):
     """The next documents to decide about, and how many are left."""
 
     topic: str = ""  # only this topic; empty: all
@@ -90,9 +92,6 @@ class AdjudicationList(Answer):
         yield f"{self.left:,} documents to decide, {self.decided:,} decided"
         if self.topics:
             yield Table(["topic", "documents"], [[topic, f"{count:,}"] for topic, count in self.topics.items()])
-
-    def plain(self, how: Layout) -> dict[str, Any]:
-        return {name: plain(as_dicts(value)) for name, value in vars(self).items()}
 
     def records(self, how: Layout) -> Iterable[tuple[Any, ...]]:
         yield "topic", "documents"

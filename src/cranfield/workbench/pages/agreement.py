@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cranfield.judging.agreement import VIEWS
 from cranfield.judging.round_status import status
 from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.job_answers import answer_page, ask
-from cranfield.workbench.routes import page
-
-if TYPE_CHECKING:
-    from cranfield.workbench.routes import Page, PageRequest
+from cranfield.workbench.routes import Page, PageRequest, page
 
 MEASURE = "nDCG@10"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
-from cranfield.judging.assessor_view import own_assignments, own_pace
+from cranfield.judging.assessor_view import OwnPace, own_assignments, own_pace
 from cranfield.judging.event import RELEVANCE, Event, new_id
 from cranfield.judging.rounds import Leaseholder, answer_within
 from cranfield.workbench.access_control import ASSESSOR
@@ -38,17 +38,15 @@ from cranfield.workbench.browser_events import (
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked_around
-from cranfield.workbench.routes import ActionResult, Page, action, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.judging.assessor_view import OwnPace
     from cranfield.judging.event_intake import EventOutcome
     from cranfield.judging.log import Transaction
     from cranfield.judging.round_plan import Lease, NoLease, Round
     from cranfield.workbench.assessment import Subject
-    from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
 

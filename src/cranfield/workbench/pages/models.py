@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import CranfieldError
 from cranfield.http.refusal import NotFound, Refusal
 from cranfield.judging.llm.ask_result import meaning
-from cranfield.judging.llm.drift import drift_checks
+from cranfield.judging.llm.drift import DriftCheck, drift_checks
 from cranfield.judging.llm.label_sample import rounds_that_drew
 from cranfield.judging.llm.probes import probes_of
 from cranfield.judging.llm.usage import ModelFailures, budget, model_failure, model_failures, model_runs
 from cranfield.judging.round_plan import TOPICS
 from cranfield.workbench.access_control import LEAD
-from cranfield.workbench.job_answers import ask, look
+from cranfield.workbench.job_answers import JobAnswer, ask, look
 from cranfield.workbench.rendering import csv_of
-from cranfield.workbench.routes import Page, page
+from cranfield.workbench.routes import Page, PageRequest, page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.judging.llm.drift import DriftCheck
-    from cranfield.workbench.job_answers import JobAnswer
-    from cranfield.workbench.routes import PageRequest
 
 AT_ONCE = 10  # failures on a page
 IN_TABLE = 10_000  # failures in a CSV

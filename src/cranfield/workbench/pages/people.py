@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from anyio.to_thread import run_sync
 
 from cranfield.base.errors import DataError
 from cranfield.http.refusal import NotFound, Refusal
@@ -10,12 +10,9 @@ from cranfield.store.roles import ROLES
 from cranfield.workbench.access_control import LEAD, NOBODY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
 from cranfield.workbench.links import link
-from cranfield.workbench.routes import ActionResult, Page, action, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.serve import local_name
 from cranfield.workbench.sign_in import SHORTEST
-
-if TYPE_CHECKING:
-    from cranfield.workbench.routes import PageRequest
 
 DAYS = 7  # until an invitation expires
 LONGEST_PATH = 2000  # characters of a path to return to
@@ -54,8 +51,6 @@ def _login(request: PageRequest, back: str, name: str = "", problem: str = "", s
 @action("/login", NOBODY, "accounts.begin")
 async def sign_in(request: PageRequest) -> Page | ActionResult:
     """Sign in with name and password."""
-    from anyio.to_thread import run_sync
-
     site = request.site
     name, password = request.form_field("name").strip(), request.form_field("password")
     back = own_path(request.form_field("next", "/"))
@@ -77,8 +72,6 @@ async def sign_in(request: PageRequest) -> Page | ActionResult:
 
 async def _checked_hash(request: PageRequest, name: str, password: str, too_many: str) -> str | None:
     """The stored hash of a password, None if the password is wrong; Refusal `too_many` after many failures."""
-    from anyio.to_thread import run_sync
-
     site, who = request.site, (name, request.address)
     wait = site.throttle.wait(*who)
     if wait > 0:
@@ -116,8 +109,6 @@ def _join(request: PageRequest, secret: str, name: str = "", problem: str = "") 
 @action("/join", NOBODY, "accounts.accept")
 async def accept(request: PageRequest) -> Page | ActionResult:
     """Use an invitation: create the account and sign in."""
-    from anyio.to_thread import run_sync
-
     accounts, secret, name = request.site.accounts, request.form_field("invitation"), request.form_field("name").strip()
     if not request.site.manner.accounts:
         raise Refusal("this workspace has no accounts", 403, safe="")
@@ -171,8 +162,6 @@ def set_me(request: PageRequest) -> ActionResult:
 @action("/me/password", VIEWER, "accounts.set_password")
 async def set_password(request: PageRequest) -> Page | ActionResult:
     """Change the password; every other session ends."""
-    from anyio.to_thread import run_sync
-
     site = request.site
     if await _checked_hash(request, request.name, request.form_field("old"), "too many attempts") is None:
         raise Refusal("the current password is wrong", 403)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
-from cranfield.base.results import Answer, Table, as_dicts, plain
+from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.judging.comparisons import (
     LEFT,
     PairComparison,
@@ -26,23 +26,21 @@ from cranfield.judging.comparisons import (
 )
 from cranfield.judging.event import Event, new_id
 from cranfield.judging.round_plan import OPEN
+from cranfield.stats.sample_ratio import SIGN_CONCENTRATION, anytime_p, anytime_share, exact_share, sign_p
 from cranfield.workbench.access_control import ASSESSOR, LEAD
-from cranfield.workbench.assessment import document_view, needs_of
+from cranfield.workbench.assessment import Documents, ScriptReply, document_view, needs_of
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, submit_rows
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked
-from cranfield.workbench.routes import ActionResult, Page, action, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.base.results import Layout, Part
     from cranfield.base.run import Run
     from cranfield.judging.event_intake import EventOutcome, Refusal
     from cranfield.judging.log import Transaction
-    from cranfield.workbench.assessment import Documents
-    from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
 
@@ -96,7 +94,7 @@ class ComparisonChoice(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PreferenceWork(Answer):
+class PreferenceWork(ScriptReply):
     """The reply to an assessor: pairs to compare, progress, and outcomes of submitted preferences."""
 
     comparison: str = ""
@@ -114,9 +112,6 @@ class PreferenceWork(Answer):
         if self.comparisons:
             rows = [list(map(str, each)) for each in self.comparisons]
             yield Table(["comparison", "kind", "state", "mine", "pairs"], rows)
-
-    def plain(self, how: Layout) -> dict[str, Any]:
-        return {name: plain(as_dicts(value)) for name, value in vars(self).items()}
 
 
 # opening a comparison
@@ -359,16 +354,12 @@ class ComparisonResult(Answer):
     @property
     def interval(self) -> tuple[float, float]:
         """The interval of the leader's share of decided topics; always valid while preferences are missing."""
-        from cranfield.stats.sample_ratio import anytime_share, exact_share
-
         less, more = sorted(self.wins[:2])
         return (exact_share if self.complete else anytime_share)(more, less, self.level)
 
     @property
     def p(self) -> float:
         """The p-value of the sign test over topics; always valid while preferences are missing."""
-        from cranfield.stats.sample_ratio import SIGN_CONCENTRATION, anytime_p, sign_p
-
         one, other, _ = self.wins
         return sign_p(one, other) if self.complete else anytime_p([one, other], [0.5, 0.5], SIGN_CONCENTRATION)
 

@@ -10,23 +10,20 @@ from cranfield.base.registry import about
 from cranfield.base.results import plain
 from cranfield.commands.judging import hash_of_file, lists_of
 from cranfield.http.refusal import Refusal
-from cranfield.judging.round_plan import STATES, Round, plan_items
-from cranfield.judging.round_status import Status, round_statuses
+from cranfield.judging.round_plan import STATES, Round, RoundItem, plan_items
+from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
 from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.links import link
 from cranfield.workbench.questions.pools import PoolPlanQuestion
-from cranfield.workbench.routes import ActionResult, Page, action, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.selection import judgment_source, qrels_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.judging.round_plan import RoundItem
-    from cranfield.judging.round_status import RoundStatus
-    from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
 

@@ -8,10 +8,9 @@ from cranfield.http.refusal import Refusal
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask, ask_scores, judgment_options
 from cranfield.workbench.links import link
-from cranfield.workbench.routes import ActionResult, Page, action, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
-    from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
 

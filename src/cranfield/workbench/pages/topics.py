@@ -1,31 +1,32 @@
-"""Topics: the list of them, and one topic with two runs side by side, the text of a document, and a form to judge it."""
+"""Topics and documents.
+
+The pages are the list of topics, one topic with two runs side by side, the text of a document and a form to judge it, one
+document in full, and the history of its labels.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
-from cranfield.base.results import Answer, Cell, Layout, Table, plain
-from cranfield.http.refusal import SAFE, Refusal
+from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
+from cranfield.http.refusal import SAFE, NotFound, Refusal
 from cranfield.judging.event import Event
-from cranfield.judging.log_queries import documents_labelled_by_people
+from cranfield.judging.log_queries import blame, documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
-from cranfield.workbench.job_answers import MEASURES, answer_page, ask, ask_scores, judgment_options
+from cranfield.workbench.job_answers import MEASURES, JobAnswer, answer_page, ask, ask_scores, judgment_options
 from cranfield.workbench.jobs import Failed
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
-from cranfield.workbench.rendering import marked
-from cranfield.workbench.routes import ActionResult, Page, action, page
+from cranfield.workbench.rendering import marked, marked_around
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cranfield.base.results import Part
-    from cranfield.workbench.job_answers import JobAnswer
-    from cranfield.workbench.routes import PageRequest
     from cranfield.workbench.workspace import Bench
 
 
@@ -86,11 +87,10 @@ class TopicList(Answer):
             rows.append([*cells, Cell(str(row.labelled), row.labelled)])
         yield Table(head, rows, 1, 2, keys=[{"topic": row.topic} for row in self.rows])
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         names = TopicRow._fields if self.runs else TopicRow._fields[:3]
         rows = [{name: getattr(row, name) for name in names} for row in self.rows]
-        answer: dict[str, Any] = plain({"topics": rows}, how.digits)
-        return answer
+        return plain({"topics": rows}, how.digits)
 
 
 IN_PANE = 6000  # characters of a text
@@ -256,3 +256,37 @@ def judge_this(request: PageRequest) -> ActionResult:
     along = {key: request.form_field(key) for key in ("one", "other", "measure", *CARRIED)}
     back = link("/topic", topic=name, document=document, **along)
     return ActionResult(f"{back}#pane", {"topic": name, "document": document, "grade": grade, "new": new})
+
+
+LONGEST = 400_000  # characters shown at once
+
+
+@page("/document", VIEWER, "site.document")
+def document(request: PageRequest) -> Page:
+    """The text of a document, with the words of a topic's query marked."""
+    identity, topic = request.required("id"), request.text("topic")
+    content = request.site.document(identity)
+    if content is None:
+        advice = "A run may name documents that the collection lacks."
+        raise NotFound(f"the collection has no document {identity[:100]!r}", advice)
+    query = request.site.query_of(topic)
+    cut = content.text if request.text("all") else content.text[:LONGEST]
+    spans = marks(cut, query) if query else []
+    fields = {name: value for name, value in content.fields.items() if isinstance(value, (str, int, float))}
+    values = {"id": content.id, "title": content.title, "text": content.text, "fields": fields}
+    values |= {"topic": topic, "query": query}
+    before, after = marked_around(cut, spans, best_passage(cut, query)[0] if spans else 0)
+    context = {"before": before, "after": after, "left": len(content.text) - len(cut)}
+    return Page(content.title or content.id, "document.html", values, context)
+
+
+@page("/label", VIEWER, "judging.blame", table=True)
+def label(request: PageRequest) -> Page:
+    """The history of a label: every event on it, and which one is current."""
+    topic, document = request.required("topic"), request.required("document")
+    history = blame(request.site.bench.log, topic, document)
+    if request.blind:
+        history = replace(history, events=[event for event in history.events if event.assessor == request.name])
+    values = {**history.to_dict(), "query": request.site.query_of(topic), "blind": request.blind}
+    table = history.to_csv(spreadsheet=True) if history.events else "time\n"
+    return Page(f"Labels of {document}", "label.html", values, {"blame": history}, table)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from cranfield.judging.policies import PolicySettings, policies
 from cranfield.judging.versions import Versions, all_versions, find_version, freeze, thaw
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.rendering import csv_of
-from cranfield.workbench.routes import ActionResult, Page, action, page
-
-if TYPE_CHECKING:
-    from cranfield.workbench.routes import PageRequest
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 
 @page("/versions", VIEWER, "judging.all_versions", table=True, menu=(90, "Versions"))

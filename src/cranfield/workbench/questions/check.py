@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cranfield.base.findings import SEVERITIES
+from cranfield.base.findings import SEVERITIES, Finding
 from cranfield.base.parameters import Flag
-from cranfield.base.results import Cell, Table
+from cranfield.base.results import Answer, Cell, Table
 from cranfield.base.text_layout import counted
-from cranfield.workbench.question import Names, WorkbenchQuestion, details_html, scrolling_table
+from cranfield.collections.check import Findings, check
+from cranfield.collections.check.collection_checks import check_collection
+from cranfield.workbench.question import Names, Tell, WorkbenchQuestion, details_html, scrolling_table
 from cranfield.workbench.selection import of_runs
 
 if TYPE_CHECKING:
-    from cranfield.base.findings import Finding
-    from cranfield.base.results import Answer
     from cranfield.inputs.inputs import RunFile
-    from cranfield.workbench.question import Tell
     from cranfield.workbench.workspace import Bench
 
 
@@ -44,9 +43,6 @@ class CheckQuestion(WorkbenchQuestion):
         return hashes
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
-        from cranfield.collections.check import Findings, check
-        from cranfield.collections.check.collection_checks import check_collection
-
         findings = list(check_collection(bench.collection, tell)) if self.collection and bench.collection else []
         files = self.files(bench)
         if files:
@@ -56,8 +52,6 @@ class CheckQuestion(WorkbenchQuestion):
         return Findings(replace(each, file=each.file.removeprefix(start)) for each in findings)
 
     def html(self, bench: Bench, answer: Answer) -> str:
-        from cranfield.collections.check import Findings
-
         assert isinstance(answer, Findings)
         if not answer:
             return "<p>Nothing found.</p>"

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import Text, Whole
-from cranfield.base.results import Answer, Both, Cell, Layout, Table, html_list, html_text, plain
+from cranfield.base.results import Answer, Both, Cell, Layout, Part, Table, html_list, html_text, plain
 from cranfield.base.text_layout import counted
 from cranfield.workbench.question import (
     DIGITS,
     PAGE,
     PairQuestion,
     ScoringQuestion,
+    Tell,
     answer_html,
     details_html,
     figures_html,
@@ -25,9 +26,7 @@ from cranfield.workbench.question import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cranfield.base.results import Part
     from cranfield.reports.report_content import Report
-    from cranfield.workbench.question import Tell
     from cranfield.workbench.selection import WorkspaceInputs
     from cranfield.workbench.workspace import Bench
 

@@ -9,8 +9,8 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import Choice, Flag, Text, shortened
 from cranfield.judging.agreement import VIEWS, Agreements
 from cranfield.judging.event import RELEVANCE
-from cranfield.reports.charts import interval_chart, line_chart
-from cranfield.workbench.question import RunsQuestion, Words, answer_html, figures_html, refuse_policy
+from cranfield.reports.charts import Chart, interval_chart, line_chart
+from cranfield.workbench.question import RunsQuestion, Tell, Words, answer_html, figures_html, refuse_policy
 from cranfield.workbench.selection import JudgmentSource, basis
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from cranfield.base.results import Answer
     from cranfield.inputs.inputs import RunFile
-    from cranfield.reports.charts import Chart
-    from cranfield.workbench.question import Tell
     from cranfield.workbench.workspace import Bench
 
 

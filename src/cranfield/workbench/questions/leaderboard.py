@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Choice, Real, Text, Whole
-from cranfield.base.results import Cell
+from cranfield.base.results import Answer, Cell, Table
+from cranfield.comparison.leaderboard import Leaderboard
 from cranfield.evaluation.curves import KINDS
-from cranfield.workbench.question import PAGE, ScoringQuestion, figures_html, scrolling_table, verdict_html
+from cranfield.workbench.question import PAGE, ScoringQuestion, Tell, figures_html, scrolling_table, verdict_html
 
 if TYPE_CHECKING:
-    from cranfield.base.results import Answer, Table
-    from cranfield.comparison.leaderboard import Leaderboard
-    from cranfield.workbench.question import Tell
     from cranfield.workbench.workspace import Bench
 
 
@@ -36,7 +34,6 @@ class LeaderboardQuestion(ScoringQuestion):
         return leaderboard(self.inputs(bench), sort=self.sort or None, progress=tell, **how)
 
     def html(self, bench: Bench, answer: Answer) -> str:
-        from cranfield.comparison.leaderboard import Leaderboard
         from cranfield.reports.notebook import charts_of
 
         assert isinstance(answer, Leaderboard)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.base.parameters import Text
-from cranfield.base.results import Table, html
+from cranfield.base.results import Answer, Table, html
 from cranfield.judging.llm.estimate import PredictedScores
 from cranfield.judging.llm.label_sample import rounds_that_drew
 from cranfield.judging.llm.usage import beside_labels
-from cranfield.reports.charts import interval_chart
+from cranfield.reports.charts import Chart, interval_chart
 from cranfield.workbench.question import (
     PAGE,
     ModelQuestion,
+    Tell,
     answer_html,
     details_html,
     figures_html,
@@ -23,9 +24,6 @@ from cranfield.workbench.question import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.base.results import Answer
-    from cranfield.reports.charts import Chart
-    from cranfield.workbench.question import Tell
     from cranfield.workbench.workspace import Bench
 
 

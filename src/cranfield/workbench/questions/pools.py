@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Real, Text, Whole
-from cranfield.base.results import Both, Table
+from cranfield.base.results import Answer, Both, Table
+from cranfield.commands.pooling import Depths, pool, reuse, statistics
+from cranfield.judging.round_plan import RoundItem, RoundPlan, frame_of, plan_items
+from cranfield.judging.round_status import pace
+from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
+from cranfield.pooling.strategy import STRATEGIES
+from cranfield.workbench.disk_caches import mark_of
 from cranfield.workbench.question import (
     PAGE,
     Names,
     RunsQuestion,
     ScoringQuestion,
+    Tell,
     answer_html,
     details_html,
     scrolling_table,
@@ -20,11 +28,7 @@ from cranfield.workbench.question import (
 from cranfield.workbench.selection import has_labels, inputs_of
 
 if TYPE_CHECKING:
-    from cranfield.base.results import Answer
     from cranfield.inputs.inputs import RunFile
-    from cranfield.judging.round_plan import RoundItem
-    from cranfield.pooling.reuse import Thin
-    from cranfield.workbench.question import Tell
     from cranfield.workbench.workspace import Bench
 
 
@@ -43,8 +47,6 @@ class PoolPlanQuestion(RunsQuestion):
     seed = Whole(0, "the seed of the random numbers", low=0)
 
     def refuse(self, bench: Bench) -> None:
-        from cranfield.pooling.strategy import STRATEGIES
-
         super().refuse(bench)
         if STRATEGIES.named(self.strategy).reads and bench.collection is None:
             raise ConventionError(f"strategy {self.strategy} reads documents, and there is no collection yet")
@@ -53,16 +55,10 @@ class PoolPlanQuestion(RunsQuestion):
         return True
 
     def depends(self, bench: Bench) -> dict[str, str]:
-        from cranfield.workbench.disk_caches import mark_of
-
         qrels = bench.qrels
         return super().depends(bench) | ({} if qrels is None else {"qrels": repr(mark_of(qrels))})
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
-        from cranfield.commands.pooling import Depths, statistics
-        from cranfield.judging.round_plan import RoundPlan
-        from cranfield.judging.round_status import pace
-
         documents, judged, _ = self.documents(bench, tell)
         before = pace(bench.log)
         seconds = self.seconds or before or 60.0
@@ -72,10 +68,6 @@ class PoolPlanQuestion(RunsQuestion):
 
     def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
         """The documents of the round, the number left out because they have a label, and the frame of the sample."""
-        from cranfield.commands.pooling import Depths, pool
-        from cranfield.judging.round_plan import frame_of, plan_items
-        from cranfield.pooling.strategy import STRATEGIES
-
         result = pool(
             inputs_of(bench, self.files(bench), rel=bench.relevant_from),
             Depths(self.depth),
@@ -115,17 +107,11 @@ class ReuseQuestion(ScoringQuestion):
         return [*self._contributing(bench), *(bench.run(name) for name in self.new)]
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
-        from dataclasses import replace
-
-        from cranfield.commands.pooling import Depths, reuse
-
         inputs = replace(self.inputs(bench), runs=[run.name for run in self._contributing(bench)])
         answer, _ = reuse(inputs, Depths(self.depth), new=self._new(bench))
         return answer
 
     def html(self, bench: Bench, answer: Answer) -> str:
-        from cranfield.pooling.reuse import OutsideRuns, PoolReuse
-
         new, left = (answer.second, answer.first) if isinstance(answer, Both) else (None, answer)
         assert isinstance(left, PoolReuse)
         sentences = [left.verdict(left.measures[0])]

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import Text, Whole
-from cranfield.base.results import Answer, Layout, Table, plain
-from cranfield.evaluation.side_by_side import RankedEntry
-from cranfield.workbench.question import PairQuestion, ScoringQuestion, answer_html
+from cranfield.base.results import Answer, Layout, Part, Table, plain
+from cranfield.evaluation.side_by_side import RankedEntry, TopicComparison, side_by_side
+from cranfield.workbench.question import PairQuestion, ScoringQuestion, Tell, answer_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.base.results import Part
     from cranfield.base.run import Run
-    from cranfield.workbench.question import Tell
     from cranfield.workbench.workspace import Bench
 
 
@@ -33,8 +31,6 @@ class SideBySideQuestion(PairQuestion, ScoringQuestion):
             raise ConventionError(f"expected one measure, found {len(self.measures)}: {' '.join(self.measures)}")
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
-        from cranfield.evaluation.side_by_side import side_by_side
-
         inputs = self.inputs(bench)
         qrels = inputs.judgments
         if self.topic and not isinstance(qrels, str) and self.topic not in qrels.topics:
@@ -43,8 +39,6 @@ class SideBySideQuestion(PairQuestion, ScoringQuestion):
         return side_by_side(qrels, paths[0], paths[1], self.measures[0], self.topic or None, **inputs.options())
 
     def html(self, bench: Bench, answer: Answer) -> str:
-        from cranfield.evaluation.side_by_side import TopicComparison
-
         assert isinstance(answer, TopicComparison)
         return answer_html(answer.one) + answer_html(answer.other)
 
@@ -64,13 +58,12 @@ class UnjudgedLists(Answer):
         ]
         yield Table(["rank", *self.runs], rows, 1, 3, caption=f"topic {self.topic}, not judged yet")
 
-    def plain(self, how: Layout) -> dict[str, Any]:
+    def plain(self, how: Layout) -> Any:
         lists = [
             {"run": run, "value": None, "documents": [entry.to_dict() for entry in entries]}
             for run, entries in zip(self.runs, self.lists, strict=True)
         ]
-        answer: dict[str, Any] = plain({"topic": self.topic, "difference": None, "lists": lists, "explanations": []})
-        return answer
+        return plain({"topic": self.topic, "difference": None, "lists": lists, "explanations": []})
 
 
 class ListsQuestion(PairQuestion):
