@@ -55,7 +55,7 @@ NUMBERS = {  # Arrow's letters for types of numbers, and NumPy's names
     letter.encode(): name
     for letter, name in zip("cCsSiIlLefg", "i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8".split(), strict=True)
 }
-DIGITS = np.frombuffer(b"".join(b"%04d" % i for i in range(10_000)), np.uint8).reshape(-1, 4)
+DIGITS = (np.arange(10_000)[:, None] // [1000, 100, 10, 1] % 10 + ord("0")).astype(np.uint8)
 
 
 class Coded(NamedTuple):
