@@ -1163,6 +1163,15 @@ def test_columns_are_called_as_fields_say(content):
     assert evaluate({"hat": {"C3": 1}}, content, "RR", fields=RENAMED).mean() == 1
 
 
+def test_the_tag_of_a_run_in_parquet_is_text(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write_run({"q": {"d": 1.0}}, tmp_path / "bm25.parquet")
+    assert {str(field.type) for field in parquet.read_schema(tmp_path / "bm25.parquet") if field.name != "rank"} == {
+        "large_string",
+        "double",
+    }
+
+
 def test_parquet_columns_are_called_as_fields_say(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = arrow.table({"frage": ["hat"], "artikel": ["C3"], "punkte": [2.5], "note": [1]})

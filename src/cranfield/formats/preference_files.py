@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.kernels import FaultError, Index, LineLayout, RowTable, Strings, decode, parse
-from cranfield.base.run import TextSource, bad_line
+from cranfield.base.kernels import Index, RowTable, Strings, decode
+from cranfield.base.run import TextSource
 from cranfield.formats.files.trec import LEVELS, QRELS
 from cranfield.formats.streams import open_buffer
 
 if TYPE_CHECKING:
-    from cranfield.base.kernels.table import Buffer, Floats, Ints
+    from cranfield.base.kernels.table import Floats, Ints
 
 
 LINES = LEVELS._replace(blanks=False)
@@ -76,8 +76,8 @@ def read_preferences(source: Any, comments: bool = True) -> PreferenceLevels:
     (<Preferences: 1 topics, 3 levels>, [0, 0, 1], [2.0, 0.0, 1.0])
     """
     buffer, where = open_buffer(source), _where(source)
-    table = _read(buffer, LINES._replace(comments=comments), where)
-    inner = _read(buffer, LINES._replace(label=2, comments=comments), where)
+    table = TextSource(buffer, LINES._replace(comments=comments), where).table()
+    inner = TextSource(buffer, LINES._replace(label=2, comments=comments), where).table()
     return PreferenceLevels(table, inner.labels, inner.label)
 
 
@@ -87,7 +87,8 @@ def read_qrels_preferences(source: Any, comments: bool = True) -> PreferenceLeve
     >>> read_qrels_preferences(b"q1 0 d1 2\\nq1 0 d2 0\\n")
     <Preferences: 1 topics, 2 levels>
     """
-    return PreferenceLevels(_read(open_buffer(source), QRELS_LINES._replace(comments=comments), _where(source)))
+    layout = QRELS_LINES._replace(comments=comments)
+    return PreferenceLevels(TextSource(open_buffer(source), layout, _where(source)).table())
 
 
 def as_preferences(source: Any) -> PreferenceLevels:
@@ -104,10 +105,3 @@ def as_preferences(source: Any) -> PreferenceLevels:
 
 def _where(source: Any) -> str:
     return source if isinstance(source, str) else "<bytes>"
-
-
-def _read(buffer: Buffer, layout: LineLayout, where: str) -> RowTable:
-    try:
-        return parse(buffer, layout)
-    except FaultError as error:
-        raise bad_line(TextSource(buffer, layout, where), error.fault) from None

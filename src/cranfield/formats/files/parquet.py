@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.kernels import encode
+from cranfield.base.kernels import Strings, encode
 from cranfield.base.optional_packages import needed
 from cranfield.formats.format import Format, FormatEvidence, Head, Kind, Strength
 from cranfield.formats.frames import arrow_in_words
@@ -16,7 +16,7 @@ from cranfield.formats.named_columns import find
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.base.kernels import RowTable, Strings
+    from cranfield.base.kernels import RowTable
     from cranfield.base.kernels.table import Buffer
 
 
@@ -54,8 +54,8 @@ class ParquetFormat(Format):
         arrow, parquet = _pyarrow()
         order, rank = ranked(table) if kind == "run" else (np.arange(len(table.value)), None)
         label = table.label[order] if len(table.labels) else np.zeros(len(order), np.int32)
-        otherwise = [encode(tag)] if kind == "run" else ["0"]
-        labels = _ids(arrow, table.labels) if len(table.labels) else arrow.array(otherwise)
+        otherwise = encode(tag) if kind == "run" else b"0"
+        labels = _ids(arrow, table.labels if len(table.labels) else Strings.of([otherwise]))
         topics = _ids(arrow, table.topics).take(arrow.array(table.topic[order]))
         documents = _ids(arrow, table.documents).take(arrow.array(order))
         named = labels.take(arrow.array(label))
