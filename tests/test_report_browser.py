@@ -314,8 +314,13 @@ def test_topics_are_chosen_by_who_is_better_and_go_on_from_one_to_the_next(brows
         assert second == page.locator("#topics .open").nth(1).text_content()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "dark"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in [(390, "light"), (1280, "dark"), (1280, "light")]),
+    ],
+)
 def test_nothing_scrolls_sideways_and_no_label_is_cut(browser: Any, shop: Path, width: int, scheme: str) -> None:
     cut = """() => [...document.querySelectorAll("svg.chart")].filter((one) => one.clientWidth).flatMap((one) => {
         const frame = one.getBoundingClientRect();

@@ -116,7 +116,7 @@ def test_a_run_is_not_compared_with_itself(site: Served) -> None:
     assert "Choose two different runs." in site.client("vic", "viewer").get("/compare?one=bm25&other=bm25").text
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=pytest.mark.slow)])
 def test_in_the_browser_tables_sort_and_a_topic_is_a_link_away(site: Served, browser: Any, scheme: str) -> None:
     waited(site, f"/compare.json?{PAIR}")
     size = {"width": 390, "height": 844}

@@ -288,7 +288,7 @@ def test_verdicts_failures_and_hostile_text_are_on_the_page(site: Served, browse
     context.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), pytest.param(1280, "light", marks=pytest.mark.slow)])
 def test_the_page_has_no_serious_finding_and_works_without_scripts(
     site: Served, browser: Any, width: int, scheme: str
 ) -> None:

@@ -32,9 +32,11 @@ def proven(folder: Path, db: str | None, tally: Tally) -> int:
     return len(ids)
 
 
-def killed_under_load(folder: Path, db: str | None, people: int, kills: int, every: float) -> Tally:
+def killed_under_load(
+    folder: Path, db: str | None, people: int, kills: int, every: float, documents: int = 24_000
+) -> Tally:
     """Assessors without pauses, and a server that is killed again and again and started at the same port."""
-    secrets = prepared(folder, db, people, 24_000)
+    secrets = prepared(folder, db, people, documents)
     options = ["--accounts", *(["--db", db] if db else [])]
     server = Process(folder, *options)
     cookies = [f"cranfield-{server.port}={secret}" for secret in secrets]
@@ -61,7 +63,7 @@ def killed_under_load(folder: Path, db: str | None, people: int, kills: int, eve
 
 
 def test_a_killed_server_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    tally = killed_under_load(tmp_path / "w", None, 8, 2, 1.0)
+    tally = killed_under_load(tmp_path / "w", None, 8, 1, 0.6, 8_000)
     assert proven(tmp_path / "w", None, tally) >= len(tally.confirmed)
     assert not tally.refused, tally.refused[:3]
 
@@ -78,7 +80,7 @@ def test_a_hundred_kills_under_load_lose_and_double_nothing(
 
 
 def test_assessors_together_get_different_documents_and_each_label_is_there(tmp_path: Path) -> None:
-    secrets = prepared(tmp_path / "w", None, 12, 2000)
+    secrets = prepared(tmp_path / "w", None, 12, 600)
     server = Process(tmp_path / "w", "--accounts")
     try:
         cookies = [f"cranfield-{server.port}={secret}" for secret in secrets]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import http.client
 import json
 import os
@@ -12,6 +13,8 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -20,14 +23,17 @@ from argon2 import PasswordHasher
 from cranfield.http.serving import ServerSettings, bound, server
 from cranfield.workbench.app import application
 from cranfield.workbench.jobs import Jobs
+from cranfield.workbench.sign_in import Passwords
 from cranfield.workbench.site import Site
+from cranfield.workbench.worker_pool import WorkerPool
 from cranfield.workbench.workspace import make_example, open_bench
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from cranfield.http.connections import ClientLimits
+    from cranfield.workbench.worker_pool import WorkerTask
 
 PASSWORD = "correct horse battery staple"
 PASSWORD_HASH = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)  # cheap
@@ -119,6 +125,53 @@ class Served:
         return made
 
 
+@dataclass
+class OwnTask:
+    """A question of one workspace, which is told nothing more once its workers are closed."""
+
+    workers: SharedWorkers
+    tell: Callable[[dict[str, Any]], None]
+
+    def __call__(self, message: dict[str, Any]) -> None:
+        with self.workers.lock:
+            if not self.workers.closed:
+                self.tell(message)
+
+
+class PoolOfAll(WorkerPool):
+    """One worker process for all workspaces of this test process: starting one costs more than most questions."""
+
+    def _next(self) -> WorkerTask | None:
+        """The next question of a workspace that is still open."""
+        while (task := super()._next()) is not None and isinstance(task.tell, OwnTask) and task.tell.workers.closed:
+            pass
+        return task
+
+
+@cache
+def pool_of_all() -> PoolOfAll:
+    """The pool, which ends with this process."""
+    pool = PoolOfAll(at_once=1)
+    atexit.register(pool.close)
+    return pool
+
+
+class SharedWorkers(WorkerPool):
+    """What one workspace uses instead of workers of its own: closing it leaves the process to the next workspace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = False
+        self.lock = threading.Lock()
+
+    def put(self, task: WorkerTask) -> None:
+        pool_of_all().put(task._replace(tell=OwnTask(self, task.tell)))
+
+    def close(self) -> None:
+        with self.lock:
+            self.closed = True
+
+
 @contextmanager
 def served(
     folder: Path,
@@ -135,7 +188,9 @@ def served(
     )
     opened.listen()
     jobs = Jobs(bench)
+    jobs.workers = SharedWorkers()
     site = Site(bench, jobs, how, opened.connections.limits)
+    site.passwords = Passwords(memory=8, rounds=1)  # the usual ones take a tenth of a second each
     site.index_loader.patience = 30  # a machine at work on other tests takes its time
     certificate = None if pem is None else str(pem)
     running = server(application(site), how, opened, certificate, certificate)
