@@ -16,12 +16,14 @@ import pytest
 import hypotheses  # noqa: F401 (it sets how examples are drawn)
 from browsers import chromium, event_loop_set
 from cranfield.judging import open_log
-from databases import KINDS, location_of, start_server
+from databases import KINDS, location_of, share_compiled_statements, start_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cranfield.judging import Log
+
+share_compiled_statements()
 
 collect_ignore = ["plugins"]  # a package that test_extensions.py installs, and tests that it runs elsewhere
 

@@ -75,11 +75,18 @@ def answers(words: str, **named: str) -> tuple[int, str, str]:
     return answer.code, data, answer.err
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_reads_a_version_as_it_reads_the_file_it_was_frozen_from(verb: str, tmp_path: Path) -> None:
-    location = str(tmp_path / "work.db")
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A log whose labels were frozen and withdrawn; only to be read."""
+    location = str(tmp_path_factory.mktemp("frozen") / "work.db")
     fill(location)
     withdraw(location)
+    return location
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_reads_a_version_as_it_reads_the_file_it_was_frozen_from(verb: str, frozen: str) -> None:
+    location = frozen
     code, data, _ = answers(VERBS[verb], qrels="qrels.txt")
     assert code in (0, 1)
     seen = answers(VERBS[verb], qrels=f"{location}@spring")

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,14 +17,11 @@ from cranfield.cli.judge import command
 from cranfield.judging import Event, open_log
 from shell import EXAMPLES, cranfield
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """The examples with a log that has a round and two versions."""
-    copy = tmp_path / "examples"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples with a log that has a round and two versions; only to be copied."""
+    copy = tmp_path_factory.mktemp("made") / "examples"
     shutil.copytree(EXAMPLES, copy)
     for line in (
         "add work.db qrels.txt labels.jsonl",
@@ -34,6 +31,12 @@ def folder(tmp_path: Path) -> Path:
         answer = cranfield("judge", *shlex.split(line), folder=copy)
         assert answer.code == 0, answer.err
     return copy
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """The examples with a log that has a round and two versions."""
+    return Path(shutil.copytree(made, tmp_path / "examples"))
 
 
 @pytest.mark.parametrize("name", command.commands)

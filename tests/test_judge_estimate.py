@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -27,8 +29,22 @@ TOPICS, DEPTH = 30, 12
 MEASURES = ["P@5", "CG@5", "DCG@10", "RBP(p=0.7)"]
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder and the truth of `bench`; only to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    return folder, made_bench(folder)
+
+
 @pytest.fixture
-def bench(tmp_path):
+def bench(made, tmp_path):
+    """A folder of its own for each test, as `made_bench` makes it, and the truth."""
+    folder, truth = made
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path, copy.deepcopy(truth)
+
+
+def made_bench(folder):
     """A pool of 30 topics, two runs, the truth, and a log with the labels of a model that grades too high."""
     rng = np.random.default_rng(7)
     truth, pool, runs, labels = {}, [], {"one": [], "two": []}, []
@@ -44,11 +60,11 @@ def bench(tmp_path):
             label(topic, document, min(3, grade + int(rng.random() < 0.4)), "gpt", "model")
             for document, grade in truth[topic].items()
         ]
-    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(each) + "\n" for each in pool))
+    (folder / "pool.jsonl").write_text("".join(json.dumps(each) + "\n" for each in pool))
     for name, lines in runs.items():
-        (tmp_path / f"{name}.run").write_text("".join(lines))
-    add(tmp_path, labels)
-    return tmp_path, truth
+        (folder / f"{name}.run").write_text("".join(lines))
+    add(folder, labels)
+    return truth
 
 
 def label(topic, document, grade, assessor="ann", source="human"):

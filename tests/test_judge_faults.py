@@ -217,7 +217,7 @@ def test_a_full_disk_leaves_all_or_nothing(tmp_path, name):
     log.add([label("before")])
     log.close()
     many = tmp_path / "many.jsonl"
-    rows = ({"topic": "q", "document": f"d{i}", "grade": 1, "note": "n" * 500} for i in range(3000))
+    rows = ({"topic": "q", "document": f"d{i}", "grade": 1, "note": "n" * 500} for i in range(1000))
     many.write_text("".join(json.dumps(row) + "\n" for row in rows))
     size = max(each.stat().st_size for each in tmp_path.iterdir() if each != many) + 200_000
     answer = on_a_small_disk(size, "judge", "add", path, many)

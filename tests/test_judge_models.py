@@ -21,7 +21,7 @@ from cranfield.judging.llm import ask as asking
 from cranfield.judging.llm import question_store, usage
 from cranfield.judging.llm.question_store import NO_LIMIT, Budget, Spent
 from cranfield.store.migrations import MIGRATIONS
-from cranfield.store.tables import questions, tallies
+from cranfield.store.tables import escaped, questions, tallies
 from databases import new_database
 from shell import cranfield
 
@@ -171,7 +171,7 @@ def test_what_came_back_is_counted_and_cut_as_it_was(location: str, tmp_path: Pa
     files = {"pool": str(tmp_path / "pool.jsonl"), "collection": collection(tmp_path, {"d1": "says"}, ("q1",))}
     ask(location, **files, endpoint=f"{chat.url}/v1", model="m", prompt="graded")
     log = open_log(location)
-    for cut in range(1, 60):
+    for cut in range(1, len(escaped(answer)) + 3):  # past the end of what is stored
         [row] = usage.model_failures(log, cut=cut).rows
         assert row.characters == len(answer)
         assert answer.startswith(row.raw)

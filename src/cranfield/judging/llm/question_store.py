@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from sqlalchemy import case, func, insert, select, update
+from sqlalchemy import bindparam, case, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.base.errors import DataError
@@ -24,6 +24,7 @@ from cranfield.store.tables import one_of, questions, rows_with, series, spendin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from sqlalchemy import BindParameter
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement
 
@@ -198,16 +199,15 @@ def _apply_series(connection: Connection, record: dict[str, Any]) -> None:
 
 
 def _apply_question(connection: Connection, record: dict[str, Any]) -> None:
-    connection.execute(insert(questions).values({name: record[name] for name in BEFORE} | EMPTY))
+    connection.execute(insert(questions), {name: record[name] for name in BEFORE} | EMPTY)
     _spend(connection, record["series"], record["tokens_most"], record["cost_most"])
     more = {"series": record["series"], "purpose": record["purpose"], "state": SENT, "last": record["asked"]}
     _count(connection, more)
 
 
 def _apply_reply(connection: Connection, record: dict[str, Any]) -> None:
-    here = questions.c.id == record["id"]
-    before = connection.execute(select(questions).where(here)).one()
-    connection.execute(update(questions).where(here).values({name: record[name] for name in AFTER}))
+    before = connection.execute(ASKED, {"name": record["id"]}).one()
+    connection.execute(REPLIED, {"name": record["id"], **{name: record[name] for name in AFTER}})
     _spend(connection, before.series, record["tokens"] - before.tokens_most, record["cost"] - before.cost_most)
     came = {name: record[name] for name in ("state", "problem", "cost")} | {"last": record["answered"]}
     used = {name: record[name] or 0.0 for name in ("tokens_in", "tokens_out", "seconds")}
@@ -231,14 +231,22 @@ def _count_statement(insert: Any) -> Any:
 SUMS = ("tokens_in", "tokens_out", "cost", "seconds")
 NOTHING = {"questions": 1, **dict.fromkeys(("problem", "returned", "fingerprint"), ""), **dict.fromkeys(SUMS, 0.0)}
 COUNTED = {"sqlite": _count_statement(sqlite.insert), "postgresql": _count_statement(postgresql.insert)}
+# Built once: to build a statement for each question takes longer than to run it.
+NAME: BindParameter[Any] = bindparam("name")
+RESERVED = [questions.c[name] for name in ("series", "purpose", "tokens_most", "cost_most")]
+ASKED = select(*RESERVED).where(questions.c.id == NAME)
+REPLIED = update(questions).where(questions.c.id == NAME).values({name: bindparam(name) for name in AFTER})
+MODEL = select(series.c.model).where(series.c.id == NAME)
+MORE = {name: spending.c[name] + bindparam(f"more_{name}") for name in ("tokens", "cost")}
+SPENT = update(spending).where(spending.c.model == NAME).values(MORE)
+SPENDING = select(spending.c.tokens, spending.c.cost).where(spending.c.model == NAME)
 
 
 def _spend(connection: Connection, name: str, tokens: float, cost: float) -> None:
     """Add to the cost of the model of a series."""
-    model = connection.execute(select(series.c.model).where(series.c.id == name)).scalar_one()
-    more = {"tokens": spending.c.tokens + tokens, "cost": spending.c.cost + cost}
-    if not connection.execute(update(spending).where(spending.c.model == model).values(more)).rowcount:
-        connection.execute(insert(spending).values(model=model, tokens=tokens, cost=cost))
+    model = connection.execute(MODEL, {"name": name}).scalar_one()
+    if not connection.execute(SPENT, {"name": model, "more_tokens": tokens, "more_cost": cost}).rowcount:
+        connection.execute(insert(spending), {"model": model, "tokens": tokens, "cost": cost})
 
 
 APPLIED = {
@@ -258,7 +266,7 @@ def definition_of(connection: Connection, text: str, series: str) -> dict[str, A
 
 def spent(connection: Connection, model: str) -> Spent:
     """The cost of a model's questions so far."""
-    row = connection.execute(select(spending.c.tokens, spending.c.cost).where(spending.c.model == model)).first()
+    row = connection.execute(SPENDING, {"name": model}).first()
     return Spent() if row is None else Spent(row.tokens, row.cost)
 
 
