@@ -7,6 +7,7 @@ import math
 import random
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,21 +30,47 @@ from shell import cranfield
 CTR = '[[primary]]\nmetric = "click-through"\n'
 
 
+class SharedLog(str):
+    """The folder of a log that several tests read and none changes."""
+
+
+@cache
+def usual_events():
+    """What 200 units do, of which those who see the new one click much more."""
+    return tuple(many(np.random.default_rng(3)).events)
+
+
+def usual_trail():
+    """A trail of its own that begins with the usual events."""
+    return Trail([*usual_events()])
+
+
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory):
     """200 units; those who see the new one click much more."""
-    return many(np.random.default_rng(3)).write(tmp_path_factory.mktemp("shop") / "log")
+    return SharedLog(usual_trail().write(tmp_path_factory.mktemp("shop") / "log"))
 
 
 @pytest.fixture(scope="module")
 def alike(tmp_path_factory):
-    return many(np.random.default_rng(5), 400, lift=0.0).write(tmp_path_factory.mktemp("alike") / "log")
+    trail = many(np.random.default_rng(5), 400, lift=0.0)
+    return SharedLog(trail.write(tmp_path_factory.mktemp("alike") / "log"))
+
+
+ANALYSES = {}
 
 
 def asked(log, path, more=CTR, now=AFTER, text=PLAN, **how):
+    """The analysis of a log by a plan; of a log that tests share, each is made once."""
     plan = read_plan(plan_file(path, more, text))
+    question = (log, more, now, text, *sorted(how.items()))
+    if question in ANALYSES:
+        return ANALYSES[question]
     with EventLog(log) as opened:
-        return analyze(opened, plan, now, **how)
+        analysis = analyze(opened, plan, now, **how)
+    if isinstance(log, SharedLog):
+        ANALYSES[question] = analysis
+    return analysis
 
 
 # verdicts
@@ -176,7 +203,7 @@ def worse(tmp_path_factory):
             trail.search(unit, f"{unit}-{n}", 0.2 + n * 0.05, 2.0, clicks)
             if clicked and rng.random() < 0.4:
                 trail.add("conversion", unit, 0.2 + n * 0.05, 300, value=5.0)
-    return trail.write(tmp_path_factory.mktemp("worse") / "log")
+    return SharedLog(trail.write(tmp_path_factory.mktemp("worse") / "log"))
 
 
 def decided_by_nothing(found):
@@ -414,10 +441,11 @@ def test_the_numbers_are_those_of_tea_tasting(tmp_path):
                 assert round(100 * plain["orders"].rel_effect_size, 2) == 8.77
 
 
-def test_orders_per_session_of_tea_tasting(tmp_path):
+@pytest.mark.parametrize("users", [300, pytest.param(4_000, marks=pytest.mark.slow)])
+def test_orders_per_session_against_tea_tasting(users, tmp_path):
     tea = pytest.importorskip("tea_tasting")
-    trail = Trail()
-    for row in tea.make_users_data(rng=42).to_pylist():
+    data, trail = tea.make_users_data(rng=42, n_users=users), Trail()
+    for row in data.to_pylist():
         unit = str(row["user"])
         trail.expose(unit, ("control", "new")[row["variant"]])
         trail.add("visit", unit, second=1, value=float(row["sessions"]))
@@ -429,12 +457,17 @@ def test_orders_per_session_of_tea_tasting(tmp_path):
         'over = {event = "visit", field = "value"}\n'
     )
     (found,) = asked(log, tmp_path, f'[[primary]]\nmetric = "orders"\n{own}').findings
-    assert [round(100 * each, 2) for each in found.ratio] == [8.77, -0.89, 19.38]
-    assert round(found.p, 5) == 0.07624
+    one = tea.Experiment(orders=tea.RatioOfMeans("orders", "sessions")).analyze(data)["orders"]
+    wanted = (one.rel_effect_size, one.rel_effect_size_ci_lower, one.rel_effect_size_ci_upper)
+    assert found.ratio == pytest.approx(wanted, rel=1e-4)
+    assert found.p == pytest.approx(one.pvalue, rel=1e-6)
+    if users == 4_000:  # as its guide prints them
+        assert [round(100 * each, 2) for each in found.ratio] == [8.77, -0.89, 19.38]
+        assert round(found.p, 5) == 0.07624
 
 
 def test_a_quantile_says_how_many_units_it_covers(tmp_path):
-    trail, rng = many(np.random.default_rng(3)), np.random.default_rng(1)
+    trail, rng = usual_trail(), np.random.default_rng(1)
     for i in [*range(60), *range(100, 141)]:
         trail.add("scroll", f"u{i:04d}", 13.9, attributes={"px": f"{rng.exponential(100):.2f}"})
     log = trail.write(tmp_path / "log")
@@ -458,7 +491,7 @@ def test_a_quantile_says_how_many_units_it_covers(tmp_path):
 
 
 def test_overrides_are_left_out_by_mark_and_by_plan(shop, tmp_path):
-    trail = many(np.random.default_rng(3))
+    trail = usual_trail()
     trail.expose("tester", "new", 1, attributes={"override": "true"})
     trail.search("tester", "t1", 1, 5)
     log = trail.write(tmp_path / "log")
@@ -468,7 +501,7 @@ def test_overrides_are_left_out_by_mark_and_by_plan(shop, tmp_path):
 
 
 def test_filters_say_what_they_left_out_and_the_sample_ratio_is_tested_again(tmp_path):
-    trail = many(np.random.default_rng(3))
+    trail = usual_trail()
     for i in range(1, 200, 2):  # half of the new variant's are called bots
         if i % 4 == 1:
             trail.add("ping", f"u{i:04d}", 13.9, attributes={"agent": "some bot"})
@@ -599,7 +632,7 @@ def test_units_exposed_before_the_start_are_left_out_with_a_note(shop, tmp_path)
 
 
 def test_slices_are_corrected_together_and_rare_ones_never_appear(tmp_path):
-    trail = many(np.random.default_rng(3))
+    trail = usual_trail()
     trail.search("u0001", "odd", 13.8, query="my neighbour's name")
     trail.expose("u9990", "new", attributes={"device": "my own machine"}).search("u9990", "o2")
     log = trail.write(tmp_path / "log")
@@ -631,9 +664,9 @@ def broken(trail, path, more=CTR, **how):
     return found.reason
 
 
-def exposed_twice(number, units=200):
+def exposed_twice(number):
     """Units of which some of the control have also seen the new one."""
-    trail = many(np.random.default_rng(3), units)
+    trail = usual_trail()
     for i in range(number):
         trail.expose(f"u{4 * i + 2 * (i % 2):04d}", "new", 13.9)
     return trail
@@ -648,7 +681,7 @@ def test_a_unit_in_two_variants_is_left_out_counted_and_compared(shop, tmp_path)
     assert found.notes() == [
         "one variant a unit: 1 unit saw two variants or more, such as u0000; left out (control 1 of 100, new 0 of 100)"
     ]
-    without = Trail([each for each in many(np.random.default_rng(3)).events if each.unit != "u0000"])
+    without = Trail([each for each in usual_events() if each.unit != "u0000"])
     assert found.findings == asked(without.write(tmp_path / "without"), tmp_path).findings
 
 
@@ -673,7 +706,7 @@ def test_a_few_bad_units_that_are_all_in_one_variant_are_broken(tmp_path):
 
 
 def test_one_wrong_exposure_does_not_break_an_experiment_and_many_do(shop, tmp_path):
-    one = many(np.random.default_rng(3)).expose("x", "newer")
+    one = usual_trail().expose("x", "newer")
     found = asked(one.write(tmp_path / "one"), tmp_path)
     assert found.findings == asked(shop, tmp_path).findings
     (note,) = found.notes()
@@ -684,7 +717,7 @@ def test_one_wrong_exposure_does_not_break_an_experiment_and_many_do(shop, tmp_p
 
 
 def test_an_exposure_after_the_horizon_changes_nothing(shop, tmp_path):
-    trail = many(np.random.default_rng(3)).expose("u0001", "control", 14.5)
+    trail = usual_trail().expose("u0001", "control", 14.5)
     assert asked(trail.write(tmp_path / "log"), tmp_path).findings == asked(shop, tmp_path).findings
 
 
@@ -776,7 +809,7 @@ SCROLL = '[[metric]]\nname = "depth"\nevent = "scroll"\nfield = "attributes.px"\
 )
 def test_a_few_units_with_bad_events_are_left_out_and_many_are_broken(fault, words, shop, tmp_path):
     more = CTR
-    few, many_ = many(np.random.default_rng(3)), many(np.random.default_rng(3))
+    few, many_ = usual_trail(), usual_trail()
     if fault is unreadable:
         more = CTR + SCROLL
         for trail in (few, many_):
@@ -797,7 +830,7 @@ BUYS = '[[primary]]\nmetric = "conversion"\n'
 
 @pytest.mark.parametrize("method", ['method = "sequence"\ntuned = 200\n', 'method = "looks"\nlooks = 4\n'])
 def test_an_experiment_before_its_first_conversion_is_too_early_and_not_broken(method, tmp_path):
-    trail = Trail([each for each in many(np.random.default_rng(3)).events if each.kind != "conversion"])
+    trail = Trail([each for each in usual_events() if each.kind != "conversion"])
     log = trail.write(tmp_path / "log")
     found = asked(log, tmp_path, method + BUYS, at=START + timedelta(days=4))
     assert (found.verdict, found.exit_code, found.variants) == ("continue", 3, {"new": "continue"})
@@ -833,13 +866,13 @@ def arriving(monkeypatch, when, write):
 def test_events_that_arrived_after_the_horizon_are_counted_and_the_verdict_without_them_is_given(
     packed, alike, monkeypatch, tmp_path
 ):
-    trail = many(np.random.default_rng(5), 400, lift=0.0)
+    trail = many(np.random.default_rng(5), 200, lift=0.0)
     folder = tmp_path / "log"
     arriving(monkeypatch, START + timedelta(days=13.99), lambda: trail.write(folder))
     on_time = asked(folder, tmp_path)
     assert (on_time.verdict, on_time.without_late) == ("not shown", None)
     late = Trail()
-    for i in range(1, 400, 2):  # the new variant's clicks come in a week later
+    for i in range(1, 200, 2):  # the new variant's clicks come in a week later
         late.search(f"u{i:04d}", f"late{i}", 13.5, clicks=[(1, 2.0, None)], event_id=f"late{i}")
         late.events[-1] = replace(late.events[-1], event_id=f"click{i}")
     arriving(monkeypatch, START + timedelta(days=21), lambda: late.write(folder))
@@ -848,14 +881,14 @@ def test_events_that_arrived_after_the_horizon_are_counted_and_the_verdict_witho
             log.pack()
     found = asked(folder, tmp_path, now=START + timedelta(days=30))
     assert found.verdict == "ship"
-    assert found.without_late == (400, "not shown", on_time.reason)
-    assert "400 events from before the horizon arrived after it; without them: not shown: no primary" in found.to_text()
+    assert found.without_late == (200, "not shown", on_time.reason)
+    assert "200 events from before the horizon arrived after it; without them: not shown: no primary" in found.to_text()
     assert json.loads(found.to_json())["without_late"]["verdict"] == "not shown"
     assert asked(alike, tmp_path).without_late is None  # a log that was brought in afterwards says nothing of arrivals
 
 
 def test_events_that_happened_after_the_horizon_are_counted_and_left_out(shop, tmp_path):
-    trail = many(np.random.default_rng(3))
+    trail = usual_trail()
     for i in range(1, 200, 2):
         trail.search(f"u{i:04d}", f"after{i}", 14.2)
     found = asked(trail.write(tmp_path / "log"), tmp_path)
@@ -891,7 +924,7 @@ def test_a_wrong_sample_ratio_is_broken_at_any_time(tmp_path):
 
 
 def test_impressions_lost_in_one_arm_are_broken_and_elsewhere_a_note(tmp_path):
-    trail = many(np.random.default_rng(3))
+    trail = usual_trail()
     lost = {f"u{i:04d}" for i in range(1, 80, 2)}
     less = Trail([each for each in trail.events if each.kind == "exposure" or each.unit not in lost])
     assert "more in one arm than chance allows" in broken(less, tmp_path)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from cranfield.base.errors import BadLineError
+from cranfield.commands.experiments import analyze as verb
 from cranfield.experiments import Keys, interleave
 from cranfield.experiments.interleaving import METHODS
 from cranfield.experiments.interleaving.method import ListEvidence
@@ -68,11 +70,17 @@ def write_log(folder, pages, units=100, usual=USUAL):
 
 
 def analysed(folder, pages, more=TABLE, usual=USUAL):
-    """What the command says on a screen, and as JSON."""
+    """What the command says on a screen, and the values of the same analysis."""
     log, _ = write_log(folder, pages, usual=usual)
-    plan = plan_file(folder, more, text=MIXED)
-    values = json.loads(cranfield("online", "analyze", log, plan, "--format", "json").out)
-    return cranfield("online", "analyze", log, plan, columns=80), values
+    made = []
+
+    def kept(*arguments, **options):
+        made.append(verb(*arguments, **options))
+        return made[-1]
+
+    with patch("cranfield.commands.experiments.analyze", kept):
+        answer = cranfield("online", "analyze", log, plan_file(folder, more, text=MIXED), columns=80)
+    return answer, json.loads(made[0].to_json())
 
 
 # who is the control

@@ -19,12 +19,13 @@ from pathlib import Path
 
 import pytest
 
+import cranfield.experiments.log as log_module
 from cranfield.base.errors import BadLineError, DataError, UnavailableError
 from cranfield.base.notifications import notes_to
 from cranfield.experiments.event import UserEvent
 from cranfield.experiments.ingest import ingest
-from cranfield.experiments.log import EventLog
-from cranfield.experiments.log_files import MANIFEST, SegmentWriter, read_manifest, segments_in
+from cranfield.experiments.log import EventLog, connect
+from cranfield.experiments.log_files import MANIFEST, ManifestChecker, SegmentWriter, read_manifest, segments_in
 from cranfield.experiments.privacy import Pseudonyms, erase, retain
 from cranfield.formats.streams import own_mark
 from shell import cranfield
@@ -53,6 +54,19 @@ def packed_ids(log: EventLog) -> list[str]:
     return sorted(
         e for files in log.parts().values() for file in files for e in pq.read_table(file)["event_id"].to_pylist()
     )
+
+
+@pytest.fixture(scope="module")
+def database():
+    with connect() as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _one_database(database, monkeypatch):
+    """Every connection is to one database in memory: to start one takes longer than what these tests ask of it."""
+    monkeypatch.setattr("cranfield.experiments.log.connect", database.cursor)
+    monkeypatch.setattr("cranfield.experiments.ingest.connect", database.cursor)
 
 
 @pytest.fixture
@@ -642,7 +656,8 @@ def test_a_manifest_that_is_none_is_an_error_and_removing_it_lets_the_log_be_rea
     assert len(ids(log)) == 3
 
 
-def test_readers_beside_packing_and_erasing_see_every_event_once(log):
+@pytest.mark.parametrize("rounds", [4, pytest.param(12, marks=pytest.mark.slow)])
+def test_readers_beside_packing_and_erasing_see_every_event_once(log, rounds):
     added(log, *(event(i, 1 + i % 3, "gone" if i % 5 == 0 else "here") for i in range(60)))
     log.pack()
     problems: list[BaseException] = []
@@ -660,14 +675,45 @@ def test_readers_beside_packing_and_erasing_see_every_event_once(log):
 
     reader = threading.Thread(target=read)
     reader.start()
-    for n in range(12):
+    for n in range(rounds):
         added(log, *(event(f"{n}-{i}", 1 + i % 3, "gone" if i == 0 else "here") for i in range(6)))
         log.pack()
         erase(log, ["gone"])
     done.set()
     reader.join()
     assert problems == []
-    assert len(ids(log)) == 48 + 12 * 5
+    assert len(ids(log)) == 48 + rounds * 5
+
+
+@pytest.mark.parametrize("unit", ["gone", "only"])
+def test_a_file_that_is_replaced_or_removed_between_its_size_and_its_hash_is_no_damage(log, monkeypatch, unit):
+    """`only` has a day alone, so that erasing it removes the day's file."""
+    added(log, event(1, 1, "gone"), event(2, 1, "here"), event(3, 2, "only"))
+    log.pack()
+    size, write = ManifestChecker.size, log_module.write_manifest
+    reads = []
+
+    def read_while_replaced(folder, manifest):
+        """Reads the log as soon as the manifest of the change is written; its files change after their sizes are read."""
+        write(folder, manifest)
+        if manifest.changing and not reads:
+            reads.append("begun")
+            with EventLog(folder) as other:
+                reads.append(other.checked_parts())
+
+    def size_before(self, path):
+        before = size(self, path)
+        where = Path(self.folder) / path
+        if reads == ["begun"] and path in read_manifest(self.folder).changing:
+            hidden = [*where.parent.glob(f".{where.name}*")]
+            os.replace(hidden[0], where) if hidden else where.unlink()
+        return before
+
+    monkeypatch.setattr(log_module, "write_manifest", read_while_replaced)
+    monkeypatch.setattr(ManifestChecker, "size", size_before)
+    with pytest.raises(UnavailableError):  # the file that is to be moved or removed is so already
+        erase(log, [unit])
+    assert len(reads) == 2
 
 
 # privacy

@@ -145,7 +145,7 @@ def test_ranks_cry_wolf_in_one_of_twenty(replicates, units):
 
 @pytest.mark.parametrize(
     ("replicates", "units"),
-    [pytest.param(400, 200, id="quick"), pytest.param(2_000, 1_000, id="full", marks=pytest.mark.slow)],
+    [pytest.param(200, 100, id="quick"), pytest.param(2_000, 1_000, id="full", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("kind", ["ratio", "median", "90 %"])
 def test_the_bootstrap_of_units_cries_wolf_in_one_of_twenty_and_holds_what_is_true(kind, replicates, units):

@@ -246,7 +246,8 @@ def added(measure, rank, grade):
 
 @pytest.mark.parametrize("measure", ["P@10", "DCG@10"])
 @pytest.mark.parametrize("pair", [False, True], ids=["score", "difference"])
-def test_intervals_of_totals_cover_as_they_say_and_the_model_is_far_off(measure, pair):
+@pytest.mark.parametrize("draws", [500, pytest.param(2000, marks=pytest.mark.slow)])
+def test_intervals_of_totals_cover_as_they_say_and_the_model_is_far_off(measure, pair, draws):
     rank, grade, model, rng = population(1)
     other = np.concatenate([rng.permutation(30) + 1 for _ in range(50)])
     y, f, w = (
@@ -254,7 +255,7 @@ def test_intervals_of_totals_cover_as_they_say_and_the_model_is_far_off(measure,
         for each in (grade, model, np.full(len(rank), 3))
     )
     n = int(0.3 * len(rank))
-    chosen = np.argsort(rng.random((2000, len(rank))), axis=1)[:, :n]
+    chosen = np.argsort(rng.random((draws, len(rank))), axis=1)[:, :n]
     found = predicted_total(y[chosen], f[chosen], w[chosen], np.full(n, 0.3), every=f, weights=w)
     assert 0.93 <= covered(found.both, y.sum()) <= 0.97
     assert abs(found.both.value.mean() - y.sum()) < 0.05 * abs(f.sum() - y.sum())
@@ -275,13 +276,14 @@ def test_a_model_that_rarely_errs_is_not_believed_too_much():
     assert 0.925 <= np.mean(inside) <= 0.97
 
 
-def test_unequal_chances_are_covered_as_well():
+@pytest.mark.parametrize("draws", [300, pytest.param(1000, marks=pytest.mark.slow)])
+def test_unequal_chances_are_covered_as_well(draws):
     rank, grade, model, rng = population(2)
     y, f, w = (added("DCG@10", rank, each) for each in (grade, model, np.full(len(rank), 3)))
     size = 1 / np.log2(rank + 1.0)
     chance = 300 * size / size.sum()
     inside = []
-    for _ in range(1000):
+    for _ in range(draws):
         order = rng.permutation(len(rank))
         steps = np.floor(np.r_[0.0, np.cumsum(chance[order])] - rng.random())
         d = order[np.flatnonzero(np.diff(steps))]

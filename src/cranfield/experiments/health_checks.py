@@ -85,6 +85,8 @@ def leave_out(queries: UnitQueries, now: datetime) -> list[HealthCheck]:
 
 def _bad_units(queries: UnitQueries, fault: UnitFault) -> tuple[dict[str, int], str]:
     """The number of units per variant with a fault, and an example; units left out before are not counted again."""
+    if fault.query == NOBODY:
+        return {}, ""
     bad = f"SELECT number, min(example) AS example FROM ({fault.query}) GROUP BY number"
     units = f"cranfield_entered JOIN ({bad}) USING (number)"
     rows = queries.rows(f"SELECT variant, count(*), min(example) FROM {units} GROUP BY variant")
@@ -121,7 +123,9 @@ def _faults(queries: UnitQueries, now: datetime) -> Iterator[UnitFault]:
         "plan",
         "entered by an exposure of another plan",
         f"SELECT number, concat({hash}, ', this one is {plan.hash[:12]}') AS example {exposures} "
-        f"AND {hash} IS NOT NULL AND ({hash} = '' OR NOT starts_with({literal(plan.hash)}, {hash}))",
+        f"AND {hash} IS NOT NULL AND ({hash} = '' OR NOT starts_with({literal(plan.hash)}, {hash}))"
+        if marked
+        else NOBODY,
         "the plan changed during the experiment; begin a new one: ",
         f"{marked:,} exposures carry its hash" if marked else "no exposure carries the hash of a plan",
     )

@@ -329,13 +329,13 @@ class EventLog(AbstractContextManager["EventLog"]):
         return lines
 
     def as_of(self, time: datetime) -> EventLog | None:
-        """The log as it was at some time, without the files begun later; None if nothing was added since.
+        """The log as it was at some time, without the files begun later; None if these are none of the files, or all.
 
         A segment begun before that time and sealed after it is included; a service seals one every few minutes.
         """
         earlier, files = copy(self), [*segments_in(self.segments), *self.files()]
         earlier.by = time
-        return earlier if earlier._in_time(files) != files else None
+        return earlier if earlier._in_time(files) not in (files, []) else None
 
     def _in_time(self, files: Iterable[str]) -> list[str]:
         """The segments, or the Parquet files made from them, that were begun no later than `by`; their names hold the time."""

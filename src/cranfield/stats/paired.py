@@ -217,7 +217,8 @@ def _numbers(n: int, share: float) -> tuple[Floats, Floats]:
 
     if share == 1:
         return np.array([float(n)]), np.ones(1)
-    m = np.arange(n + 1.0)
+    reach = 24 + 9 * math.sqrt(n * share * (1 - share))  # beyond it nothing exceeds 1e-15, by Bernstein's inequality
+    m = np.arange(max(0, math.floor(n * share - reach)), min(n, math.ceil(n * share + reach)) + 1.0)
     log = gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1) + xlogy(m, share) + xlog1py(n - m, -share)
     weight = np.exp(log)
     return m[weight > 1e-15], weight[weight > 1e-15]
