@@ -84,9 +84,7 @@ def without_process(contenders: Sequence[timing.Contender], title: str) -> dict[
 
 
 @pytest.fixture
-def small(
-    prepared: Callable[..., None], made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Path:
+def small(prepared: Callable[..., None], made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Everything at a hundredth of its size, with the peers of the tests' own environment; the folder of the sets."""
 
     def make(folder: Path) -> None:
