@@ -19,9 +19,10 @@ import pkgutil
 import shutil
 import sys
 import tempfile
-from contextlib import ExitStack, contextmanager
-from functools import wraps
+from contextlib import contextmanager
+from functools import cache, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
@@ -103,8 +104,15 @@ def key_of(arguments: tuple[str, ...], stdin: bytes, files: Files) -> str:
 
 def files_in(folder: Path) -> Files:
     """Each file with its bytes; a folder has a slash behind its name and no bytes."""
-    paths = {str(path.relative_to(folder)): path for path in folder.rglob("*")}
-    return {name + "/" * path.is_dir(): b"" if path.is_dir() else path.read_bytes() for name, path in paths.items()}
+    files, start = {}, len(str(folder)) + 1
+    for where, folders, names in os.walk(folder):
+        for name in folders:
+            files[os.path.join(where, name)[start:] + "/"] = b""
+        for name in names:
+            path = os.path.join(where, name)
+            with open(path, "rb", buffering=0) as file:
+                files[path[start:]] = file.read()
+    return files
 
 
 def difference(before: Files, after: Files) -> dict[str, bytes | None]:
@@ -222,13 +230,26 @@ def rendered_on(terminals: list[Terminal]) -> Iterator[None]:
 
         return call
 
-    for module in pkgutil.iter_modules(cli.__path__):  # one that is loaded meanwhile would keep the patched functions
-        importlib.import_module(f"{cli.__name__}.{module.name}")
+    _load_commands()
     new = {getattr(output, name): once_each(getattr(output, name)) for name in WRITERS}
     new[output.rendered] = rendered(output.rendered)
-    with ExitStack() as patches:
-        for loaded in [each for name, each in sys.modules.items() if name.startswith(cli.__name__)]:
-            for name, value in list(vars(loaded).items()):
-                if getattr(value, "__module__", None) == output.__name__ and value in new:
-                    patches.enter_context(patch.object(loaded, name, new[value]))
+    places = [
+        (loaded, name, value)
+        for loaded in [each for name, each in sys.modules.items() if name.startswith(cli.__name__)]
+        for name, value in vars(loaded).items()
+        if isinstance(value, FunctionType) and value in new
+    ]
+    for loaded, name, value in places:
+        setattr(loaded, name, new[value])
+    try:
         yield
+    finally:
+        for loaded, name, value in places:
+            setattr(loaded, name, value)
+
+
+@cache
+def _load_commands() -> None:
+    """A module that is loaded while functions are patched would keep the patched ones."""
+    for module in pkgutil.iter_modules(cli.__path__):
+        importlib.import_module(f"{cli.__name__}.{module.name}")

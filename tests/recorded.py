@@ -14,7 +14,6 @@ from __future__ import annotations
 import html
 import re
 import shlex
-import shutil
 import subprocess
 import tomllib
 from collections import Counter
@@ -25,7 +24,7 @@ import layouts
 from cranfield.formats.collection_folder import BUNDLED
 from executions import executed
 from pages import ROOT
-from shell import EXAMPLES
+from shell import EXAMPLES, copy_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,12 +144,12 @@ def answered(command: Command, folder: Path) -> str:
 
 def fill_folder(folder: Path, command: Command | Screen) -> None:
     """Put what a command reads into a folder."""
-    shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
+    copy_folder(EXAMPLES, folder)
     lines = "\n".join(command.lines)
     if any(name.partition(".")[0] in lines for name in INPUTS):
-        shutil.copytree(GOLDEN / "inputs", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_folder(GOLDEN / "inputs", folder)
     if "runs/" in lines:
-        shutil.copytree(Path(BUNDLED) / "allotment" / "runs", folder / "runs")
+        copy_folder(Path(BUNDLED) / "allotment" / "runs", folder / "runs")
     for layout in LAYOUTS:
         if f"layouts/{layout} " in lines:
             layouts.WRITERS[layout](folder / "layouts" / layout)

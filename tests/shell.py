@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
@@ -17,6 +18,24 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+@cache
+def _read_folder(source: Path) -> tuple[list[str], dict[str, bytes]]:
+    paths = sorted(path for path in source.rglob("*") if "__pycache__" not in path.parts)
+    folders = [str(path.relative_to(source)) for path in paths if path.is_dir()]
+    return folders, {str(path.relative_to(source)): path.read_bytes() for path in paths if path.is_file()}
+
+
+def copy_folder(source: Path, folder: Path) -> None:
+    """Write the files of a folder that never changes, such as examples/, into another; they are read once."""
+    folders, files = _read_folder(source)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in folders:
+        os.makedirs(f"{folder}/{name}", exist_ok=True)
+    for name, content in files.items():
+        with open(f"{folder}/{name}", "wb", buffering=0) as file:
+            file.write(content)
 
 
 class Answer(NamedTuple):

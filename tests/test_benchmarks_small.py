@@ -9,7 +9,7 @@ import importlib
 import pkgutil
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks a
 
 import benchmarks
 from benchmarks import __main__ as against_peers
-from benchmarks import events, judging, online, peers, sets, timing, web
+from benchmarks import events, judging, looks, online, peers, sets, significance, suite, timing, web
+from hypothesis import settings
+
+from hypotheses import QUICK
+from shell import cranfield
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -28,8 +32,11 @@ if TYPE_CHECKING:
 MadeOnce = Callable[[str, Callable[[Path], object]], Path]
 
 SCALE = 0.01
+HASTY = settings.get_current_profile_name() == QUICK
+SETS = "S,L" if HASTY else "S,M,L"  # M is S with more topics and other ids: test_benchmarks.py makes and scores both
+COMMAND = ("env", "OPENBLAS_NUM_THREADS=1", sys.executable, "-m", "cranfield")
 OPTIONS: dict[str, list[str]] = {
-    "benchmarks.__main__": ["--sets", "S,M,L", "--threads", "1", "--starts", "1", "--peer-repeats", "1"],
+    "benchmarks.__main__": ["--sets", SETS, "--threads", "1", "--starts", "1", "--peer-repeats", "1"],
     "benchmarks.judging": ["--no-peers"],
     "benchmarks.online": ["--seconds", "0.5"],
 }
@@ -52,8 +59,32 @@ CASES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def prepared() -> Callable[..., None]:
+    """Finds out once which contenders run, for all sections."""
+    usable: set[str] = set()
+    prepare = suite.prepare
+
+    def once(plan: suite.Plan, installed: Iterable[str], five: sets.DataSet) -> None:
+        plan.usable = usable
+        if not usable:
+            prepare(plan, installed, five)
+
+    return once
+
+
+def without_process(contenders: Sequence[timing.Contender], title: str) -> dict[str, list[timing.Sample]]:
+    """Commands of cranfield run in this process, which costs no start; other contenders as ever."""
+    [first, *others] = contenders
+    if others or first.command[: len(COMMAND)] != COMMAND:
+        return timing.interleave(contenders, title)
+    answer = cranfield(*first.command[len(COMMAND) :])
+    assert answer.code == 0, answer.err
+    return {first.name: [timing.Sample(1.0, 1.0, 1, answer.out)]}
+
+
 @pytest.fixture
-def small(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def small(prepared: Callable[..., None], made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Everything at a hundredth of its size, with the peers of the tests' own environment; the folder of the sets."""
 
     def make(folder: Path) -> None:
@@ -69,6 +100,13 @@ def small(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(peers, "ensure", lambda: peers.versions(installed))
     monkeypatch.setattr(judging, "PRODUCT", tmp_path / "nowhere")
     monkeypatch.setattr(web, "postgres", no_server)
+    monkeypatch.setattr(web, "LABELS", 50_000)
+    monkeypatch.setattr(web, "RETURNED", 200)
+    monkeypatch.setattr(suite, "prepare", prepared)
+    monkeypatch.setattr(significance, "interleave", without_process)
+    monkeypatch.setattr(significance, "PAIRS", 1)
+    if HASTY:
+        monkeypatch.setattr(looks, "server", no_server)
     monkeypatch.setattr(online, "PAIRS", 2)
     monkeypatch.setattr(online, "DRAWS", 5)
     monkeypatch.setattr(online, "EVENTS", (3_000,))

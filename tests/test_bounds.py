@@ -57,17 +57,21 @@ def needs(m: Measure) -> set[str]:
 MEASURES = [m for cls in REGISTRY.values() for m in variants(cls)]
 TIED = [m for m in MEASURES if not needs(m) - MOVED]
 EXTRAS = Extras(size=50, probabilities={})
+UNCUT: dict[type[Measure], bool] = {}
 
 
 def gradable(m: Measure) -> bool:
     """Whether it sees ranks and grades only; others (preferences, groups) refuse, and say so."""
     if needs(m) - PLAIN:
         return False
+    if type(m) in UNCUT:  # how it is cut makes no difference, and asking costs as much as a test
+        return UNCUT[type(m)]
+    UNCUT[type(m)] = True
     try:
         bounds({"t": {"a": 1}}, {"t": {"a": 2, "b": 1}}, [m], "unjudged", extras=EXTRAS, samples=1)
     except MeasureError as error:
-        return "it uses more of a document than its rank and grade" not in str(error)
-    return True
+        UNCUT[type(m)] = "it uses more of a document than its rank and grade" not in str(error)
+    return UNCUT[type(m)]
 
 
 GRADED = [m for m in MEASURES if gradable(m)]

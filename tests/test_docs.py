@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from subprocess import PIPE
@@ -21,7 +20,7 @@ from cranfield.evaluation.measures import REGISTRY
 from cranfield.evaluation.presets import PEERS
 from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY
 from pages import FENCE, PAGES, ROOT, blocks, commands, current, fits, run, same
-from shell import EXAMPLES, Answer, generator
+from shell import EXAMPLES, Answer, copy_folder, generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +102,7 @@ def pages() -> Iterator[Pages]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    copy_folder(EXAMPLES, tmp_path / "examples")
     return tmp_path / "examples"
 
 

@@ -33,7 +33,7 @@ RUN = {"q": {"d4": 9, "d1": 8, "d6": 8, "u1": 7, "d2": 6, "d8": 5}}
 
 
 @pytest.mark.parametrize("cls", list(REGISTRY.values()), ids=list(REGISTRY))
-@settings(examples(4), phases=PHASES)
+@settings(examples(2, thorough=20), phases=PHASES)
 @given(data=st.data())
 def test_the_last_running_value_is_the_score_for_every_measure(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))
@@ -52,7 +52,7 @@ def test_the_last_running_value_is_the_score_for_every_measure(cls: type[Measure
 
 
 @pytest.mark.parametrize("cls", list(REGISTRY.values()), ids=list(REGISTRY))
-@settings(examples(4), phases=PHASES)
+@settings(examples(2, thorough=20), phases=PHASES)
 @given(data=st.data())
 def test_contributions_add_up_to_the_score_and_the_formula_ends_in_it(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))

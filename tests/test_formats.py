@@ -1038,7 +1038,16 @@ def packed_quickly(packing, content: bytes) -> bytes:
     return packing.compress(content, preset=0) if packing.__name__ == "lzma" else packing.compress(content, 1)
 
 
-@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 24) + 1, pytest.param(20_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [0, 1, 1 << 18, (1 << 18) + 1, 1_000_000])
+def test_a_packed_file_is_the_same_in_small_pieces(packing, size, monkeypatch):
+    monkeypatch.setattr(streams, "PIECE", 1 << 18)
+    monkeypatch.setattr(streams, "SLICE", 1 << 16)  # the first piece, which holds most files whole
+    content = (b"q Q0 d 1 1 t\n" * (size // 13 + 1))[:size]
+    assert bytes(streams.open_buffer(packed_quickly(packing, content))) == content
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1 << 20, (1 << 24) + 1, 20_000_000])
 def test_a_packed_file_is_the_same_in_pieces(packing, size):
     content = (b"q Q0 d 1 1 t\n" * (size // 13 + 1))[:size]
     assert bytes(streams.open_buffer(packed_quickly(packing, content))) == content

@@ -1,7 +1,7 @@
 """The package as a user gets it: one abi3 wheel where there is a C compiler, a pure one where not, equal results.
 
-One wheel is built from the checkout, with the core, the other from the source archive, without: what a user opens,
-pages, prompts, reports and data, is opened from both.
+One wheel is built from the checkout, with the core, the other from the source archive, without. But for the core they hold
+the same bytes, so that pages, reports and data are opened from one of them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,8 +109,11 @@ def install(folder: Path, source: Path | None = None, **environment: str) -> Non
     build = [*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(folder / "wheels")]
     call(*build, str(source), cwd=folder, **environment)
     [wheel] = (folder / "wheels").iterdir()
-    into = ["--quiet", "--no-deps", "--no-index", "--no-compile", "--target", str(folder / "target")]
-    call(*pip, "install", *into, str(wheel), cwd=folder)
+    if environment.get("CRANFIELD_REQUIRE_NATIVE"):  # unpacked: that pip installs a wheel is seen from the other one
+        zipfile.ZipFile(wheel).extractall(folder / "target")
+    else:
+        into = ["--quiet", "--no-deps", "--no-index", "--no-compile", "--target", str(folder / "target")]
+        call(*pip, "install", *into, str(wheel), cwd=folder)
     write_collection(folder)
     (folder / "watch").mkdir()
     (folder / "watch" / "sitecustomize.py").write_text(
@@ -160,8 +164,10 @@ class Installed:
         """The environment of a command whose files are watched."""
         return clean_environment(PYTHONPATH=os.pathsep.join([str(self.target), str(self.folder / "watch")]))
 
-    def ask(self, expression: str) -> str:
-        return self.python("-c", f"import cranfield, cranfield.base.kernels; print({expression})").strip()
+    @cached_property
+    def said(self) -> dict[str, Any]:
+        """What a process of Python finds in the installed package."""
+        return json.loads(self.python("-c", TOLD))  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
@@ -208,15 +214,15 @@ def test_without_a_compiler_the_wheel_is_a_pure_one(without_compiler):
 
 @needs_compiler
 def test_with_a_compiler_the_native_kernel_runs(with_compiler):
-    assert with_compiler.ask("cranfield.base.kernels.NATIVE") == "True"
+    assert with_compiler.said["native"] is True
 
 
 def test_without_a_compiler_the_numpy_twin_runs(without_compiler):
-    assert without_compiler.ask("cranfield.base.kernels.NATIVE") == "False"
+    assert without_compiler.said["native"] is False
 
 
-def test_what_runs_is_what_was_installed(without_compiler):
-    assert without_compiler.ask("cranfield.__file__").startswith(str(without_compiler.target))
+def test_what_runs_is_what_was_installed(installed):
+    assert installed.said["file"].startswith(str(installed.target))
 
 
 def test_the_wheel_carries_the_licence_and_the_type_marker_and_no_source_of_the_core(without_compiler):
@@ -226,14 +232,23 @@ def test_the_wheel_carries_the_licence_and_the_type_marker_and_no_source_of_the_
     assert not [name for name in names if name.endswith((".c", ".h")) or name.startswith("tests")]
 
 
-SCORE = """
+TOLD = """
 import json, sys
-import cranfield
+import cranfield, cranfield.base.kernels
+import cranfield.base.findings, cranfield.formats.catalogue
+from cranfield.judging.llm.questions import bundled, read_prompt
+from cranfield.retrieval.http.template import templates
 
 scores = cranfield.evaluate("qrels.txt", ["a.run", "b.run"], "AP nDCG@10 nDCG P@10 R@1000 RR@10 RBP ERR@20 Bpref")
 run = cranfield.read_run("b.run").to_dict()
 mapped = cranfield.evaluate("qrels.txt", run, "AP nDCG@10", missing="skip")
-print(json.dumps([scores.to_dict(per_topic=True), mapped.to_dict(per_topic=True)]))
+print(json.dumps({
+    "native": cranfield.base.kernels.NATIVE,
+    "file": cranfield.__file__,
+    "scores": [scores.to_dict(per_topic=True), mapped.to_dict(per_topic=True)],
+    "prompts": len([read_prompt(name) for name in bundled()]),
+    "templates": len(templates()),
+}))
 """
 
 
@@ -259,7 +274,7 @@ def write_collection(folder: Path) -> None:
 
 @needs_compiler
 def test_both_wheels_give_equal_numbers(with_compiler, without_compiler):
-    native, twin = (json.loads(installed.python("-c", SCORE)) for installed in (with_compiler, without_compiler))
+    native, twin = with_compiler.said["scores"], without_compiler.said["scores"]
     assert native == twin
     assert 0 < native[0]["runs"][0]["mean"]["nDCG@10"] < 1
 
@@ -282,6 +297,16 @@ def test_the_wheel_holds_every_file_of_the_package_but_the_source_of_the_core(in
     assert names == package_files() - CORE_SOURCES
 
 
+@needs_compiler
+def test_both_wheels_hold_the_same_bytes(with_compiler, without_compiler):
+    one, other = (
+        {name: zipfile.ZipFile(each.wheel).read(name) for name in each.names if ".dist-info/" not in name}
+        for each in (with_compiler, without_compiler)
+    )
+    assert {name: one[name] for name in other} == other
+    assert [name for name in one.keys() - other.keys() if not name.endswith((".so", ".pyd"))] == []
+
+
 def test_the_wheel_carries_the_readme(installed):
     [metadata] = [name for name in installed.names if name.endswith("dist-info/METADATA")]
     text = zipfile.ZipFile(installed.wheel).read(metadata).decode()
@@ -295,19 +320,11 @@ def test_the_source_archive_holds_every_file_of_the_repository(source_archive):
     assert {name for name in names - made if ".egg-info/" not in name} == set(repository_files())
 
 
-READERS = """
-import cranfield.base.findings, cranfield.formats.catalogue
-from cranfield.judging.llm.questions import bundled, read_prompt
-from cranfield.retrieval.http.template import templates
-
-print(len([read_prompt(name) for name in bundled()]), len(templates()))
-"""
-
-
 def test_prompts_and_templates_are_read_from_an_installed_wheel(installed):
-    prompts, templates = map(int, installed.python("-c", READERS).split())
-    assert prompts == len([name for name in package_files() if name.startswith("cranfield/judging/llm/prompts/")])
-    assert templates == len(
+    assert installed.said["prompts"] == len(
+        [name for name in package_files() if name.startswith("cranfield/judging/llm/prompts/")]
+    )
+    assert installed.said["templates"] == len(
         [name for name in package_files() if name.startswith("cranfield/retrieval/http/templates/")]
     )
 
@@ -322,11 +339,22 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command[:2]))
-def test_a_command_finds_every_file_that_it_opens_in_the_installed_package(command, without_compiler):
+ONE_BY_ONE = """
+import json, sys
+from cranfield.cli import cli
+
+for words in json.loads(sys.argv[1]):
+    try:
+        cli.main(words, prog_name="cranfield")
+    except SystemExit as end:
+        assert not end.code, (words, end.code)
+"""
+
+
+def test_commands_find_every_file_that_they_open_in_the_installed_package(without_compiler):
     runs = without_compiler.target / "cranfield" / "collections" / "bundled" / "allotment" / "runs"
-    words = [word.format(runs=runs) for word in command]
-    assert without_compiler.watched("-m", "cranfield", *words) == []
+    lines = [[word.format(runs=runs) for word in command] for command in COMMANDS]
+    assert without_compiler.watched("-c", ONE_BY_ONE, json.dumps(lines)) == []
 
 
 def test_a_file_that_the_installed_package_lacks_is_reported(without_compiler):
@@ -355,7 +383,8 @@ QUERIES = {
 }
 
 
-def test_every_page_of_an_installed_workbench_opens_with_all_that_it_links(installed):
+def test_every_page_of_an_installed_workbench_opens_with_all_that_it_links(without_compiler):
+    installed = without_compiler  # the other wheel holds the same files
     process = Process(Path("garden"), "--example", cwd=installed.folder, environment=installed.watching())
     try:
         installed.python("-c", LABELS)

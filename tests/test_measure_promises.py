@@ -27,7 +27,7 @@ from hypotheses import examples
 CLOSE = 1e-9
 
 PHASES = [Phase.explicit, Phase.generate, Phase.shrink]
-promise = settings(examples(4, thorough=30), phases=PHASES)  # on several topics each
+promise = settings(examples(3, thorough=30), phases=PHASES)  # on several topics each
 every_measure = pytest.mark.parametrize("cls", list(REGISTRY.values()), ids=list(REGISTRY))
 
 
@@ -338,7 +338,7 @@ def test_judged_only_is_the_score_of_the_list_without_its_unjudged_documents(
 
 
 @every_measure
-@settings(examples(6, thorough=50), phases=PHASES)
+@settings(examples(4, thorough=50), phases=PHASES)
 @given(data=st.data())
 def test_a_measure_reads_back_from_its_own_name(cls: type[Measure], data: st.DataObject) -> None:
     m = data.draw(drawn(cls))

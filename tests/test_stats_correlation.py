@@ -191,3 +191,12 @@ def test_tau_union_takes_new_items_for_being_in_order_as_in_the_paper_s_example(
     assert tau_union("abc", "cba") == -1
     assert math.isnan(tau_union("abc", "ab"))
     assert tau_union("abc", "bad", names="cabd") == tau_b([1, 2, 0], [2, 1, 3])
+
+
+@pytest.mark.parametrize("size", [2, 3, 40, 128, 129])
+def test_tau_b_of_tied_and_infinite_scores_against_scipy(size):
+    rng = np.random.default_rng(size)
+    for _ in range(10):
+        x, y = rng.integers(0, max(2, size // 3), (2, size)) / 7
+        x[0], x[1], y[0] = np.inf, 0, 9
+        assert tau_b(x, y) == scipy.stats.kendalltau(x, y).statistic

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
 import click
 import pytest
 
 from cranfield.cli import cli, command_classes
 from cranfield.cli.eval import command
 from cranfield.cli.options import CONVENTIONS
-from shell import EXAMPLES, cranfield
+from shell import EXAMPLES, copy_folder, cranfield
 
 
 @pytest.mark.parametrize(
@@ -42,8 +40,8 @@ def test_a_format_is_that_of_the_file_which_was_read(kind, option):
 
 
 def test_the_convention_scores_goes_with_every_verb_that_takes_scores():
-    for verb in ("compare", "leaderboard", "design"):
-        assert cranfield(verb, "qrels.txt", "bm25.run", "dense.run", "--scores", "single").code == 0
+    for verb, *options in (["compare"], ["leaderboard"], ["design", "--test", "t"]):
+        assert cranfield(verb, "qrels.txt", "bm25.run", "dense.run", "--scores", "single", *options).code == 0
 
 
 GIVEN = {
@@ -67,7 +65,7 @@ CHOICES = [
 
 @pytest.mark.parametrize(("verb", "option"), CHOICES, ids=" ".join)
 def test_an_unknown_value_of_an_option_is_wrong_usage(verb, option, tmp_path):
-    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
+    copy_folder(EXAMPLES, tmp_path)
     answer = cranfield(verb, *GIVEN[verb], option, "nosuch", folder=tmp_path)
     assert answer.code == 2, answer.both
     assert "nosuch" in answer.err

@@ -43,7 +43,7 @@ WRITES = {  # a command that writes, and the files that it then names
     f"stability {QRELS} {RUNS} -o stability.txt": ["stability.txt"],
     f"correlate {RUNS} -o alike.txt": ["alike.txt"],
     f"reproduce {QRELS} {RUNS} {RUNS} -o again.txt": ["again.txt"],
-    "design --difference 0.05 --sd 0.2 -o plan.txt": ["plan.txt"],
+    "design --difference 0.05 --sd 0.2 --test t -o plan.txt": ["plan.txt"],
     f"check {RUNS} -o findings.json --format json": ["findings.json"],
     "measures -o measures.json --format json": ["measures.json"],
     "tests -o tests.json --format json": ["tests.json"],
