@@ -41,6 +41,11 @@ OPTIONS: dict[str, list[str]] = {
     "benchmarks.online": ["--seconds", "0.5"],
 }
 ELSEWHERE = {("benchmarks.web", "documents")}  # the rows of benchmarks.shelf
+QUICKER = {  # sections that the test file of their program runs, smaller still, and looks at closer
+    *(("benchmarks.shelf", section) for section in ("documents", "passages")),
+    *(("benchmarks.online", section) for section in ("analysis", "interleaving", "service")),
+    *(("benchmarks.judging", section) for section in ("coefficients", "consensus")),
+}
 
 
 def programs() -> Iterator[ModuleType]:
@@ -52,7 +57,12 @@ def programs() -> Iterator[ModuleType]:
 
 
 CASES = [
-    pytest.param(module, section, id=f"{module.__name__.removeprefix('benchmarks.')}-{section}")
+    pytest.param(
+        module,
+        section,
+        id=f"{module.__name__.removeprefix('benchmarks.')}-{section}",
+        marks=[pytest.mark.slow] if (module.__name__, section) in QUICKER else [],
+    )
     for module in programs()
     for section in module.SECTIONS
     if (module.__name__, section) not in ELSEWHERE
