@@ -136,7 +136,7 @@ def test_what_a_model_decided_in_an_old_log_does_not_stand(tmp_path: Path) -> No
     assert [each.grade for each in log.labels()] == [0, 2, 1]
     assert status(log).labels == 3
     with log.reading() as transaction:  # the tables that rounds are counted in
-        assert {event.id for event in current_events(transaction.events(9)).values()} == {
+        assert {event.id for event in current_events(transaction.events(up_to=9)).values()} == {
             event.id for event in log.current_events().values()
         }
     log.add([Event(kind="withdrawal", refers="b", assessor="lea"), label("f")])

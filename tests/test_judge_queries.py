@@ -57,7 +57,7 @@ def test_a_document_tells_all_that_was_said_of_it_in_either_role(log):
     ]
     assert len(about(log, "q")) == 4
     told = blame(log, "q", ODD)
-    assert (told.stand, told.withdrawn) == ({"b", "pair"}, {"a"})
+    assert (told.current, told.withdrawn) == ({"b", "pair"}, {"a"})
 
 
 def test_whoever_asks_for_what_is_newer_sees_each_event_once(log):

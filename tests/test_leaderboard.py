@@ -249,7 +249,7 @@ def test_what_cannot_be_had_is_said_instead():
     assert any("two runs or more; found 1" in note for note in one.notes())
     assert any("two topics or more" in note for note in leaderboard(table(0.0, 0.1, topics=1)).notes())
     board = leaderboard(QRELS, [BM25, DENSE], "gmean(AP)")
-    assert any("no mean over topics" in note for note in board.notes())
+    assert any("not a mean over topics" in note for note in board.notes())
 
 
 def test_constant_scores_give_no_silent_tiers():

@@ -87,7 +87,7 @@ def test_what_was_not_drawn_is_not_asked_for():
 
 
 def test_ids_that_are_no_utf8_are_refused_by_name():
-    with pytest.raises(FormatError, match=r"caf.*no UTF-8.*use jsonl"):
+    with pytest.raises(FormatError, match=r"caf.*not UTF-8.*use jsonl"):
         sheet(["caf\udce9"])
 
 

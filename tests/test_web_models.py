@@ -253,7 +253,7 @@ def test_a_model_that_nobody_can_be_held_against_is_told_so(tmp_path: Path) -> N
         opened.bench.log.add([Event(topic="101", document="d002", grade=1, assessor="gpt", source="model")])
         reply = waited(opened.client("lea"), "/models.json")
         assert reply.status == 200  # what there is to say of the runs is said
-        assert "no label of a person" in reply.json()["calibration"]["error"]
+        assert "no current label of a person" in reply.json()["calibration"]["error"]
         assert "It cannot be calibrated yet" in opened.client("lea").get("/models").text
 
 
