@@ -312,9 +312,8 @@ class ManifestChecker:
             self._refuse(manifest, path, f"{how}: it has {size:,} bytes, and was written with {before.bytes:,}")
         if quick:
             return True
-        digest = self.hash(
-            path
-        )  # of another moment than the size: meanwhile the file may have been replaced or removed
+        # The size was read a moment earlier: the file may have been replaced or removed since then.
+        digest = self.hash(path)
         if digest is None and None in allowed:
             return False
         if digest not in [each.sha256 for each in allowed if each is not None]:
