@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import cranfield
 from cranfield.base.errors import ConventionError, DataError, DuplicateError
+from cranfield.base.kernels import encode
 from cranfield.base.registry import about
 from cranfield.base.run import Run
 from cranfield.formats import write_run
@@ -122,8 +123,9 @@ def test_odd_ids_and_many_ties_keep_the_promises(runs, method):
     there = fuse(runs, method, **given_).to_dict()
     back = fuse(runs[::-1], method, **given_).to_dict()
     assert there == back
-    assert {t: set(d) for t, d in there.items()} == {
-        topic: {document for run in runs for document in run.get(topic, {})} for topic in there
+    # as bytes: half a surrogate pair comes back as three escaped bytes, which are the same id
+    assert {topic: set(map(encode, documents)) for topic, documents in there.items()} == {
+        topic: {encode(document) for run in runs for document in run.get(topic, {})} for topic in there
     }
 
 
