@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from cranfield import Extras, evaluate, read_qrels, reuse
-from cranfield.base.errors import DataError
+from cranfield.base.errors import ConventionError, DataError
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.label_files import Judgment
 from cranfield.pooling.pool import Pool, collect, pool, write_collected
 from cranfield.pooling.reuse import LeftOutRun, OutsideRuns, PoolReuse, holes, thin, was_sampled
+from cranfield.pooling.strategy import rankings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,3 +208,19 @@ def test_a_pool_that_was_not_sampled_holds_what_was_judged_alone() -> None:
     found = collect(made.items, judged(made)[:3])
     assert sum(map(len, found.qrels.to_dict().values())) == 3
     assert (found.labels, found.missing) == (3, len(made) - 3)
+
+
+PAIR = {"one": {"q": {"a": 2, "c": 1}}, "two": {"q": {"b": 2}}}
+
+
+def test_top_documents_of_other_runs_are_refused():
+    swapped = rankings(as_runs(dict(reversed(PAIR.items()))), 10)
+    with pytest.raises(ConventionError, match="must be the same runs in the same order"):
+        reuse({"q": {"a": 1, "b": 1}}, PAIR, "AP", tops=swapped)
+
+
+def test_judgments_of_a_topic_that_no_run_answers_are_nobody_s():
+    answered = {"q": {"a": 1, "b": 1, "c": 0}}
+    rows = reuse(answered | {"z": {"a": 1}}, PAIR, "AP").of("AP")
+    assert [(row.run, row.unique_relevant) for row in rows] == [("one", 1), ("two", 1)]
+    assert [row.score for row in rows] == [row.score / 2 for row in reuse(answered, PAIR, "AP").of("AP")]

@@ -166,3 +166,10 @@ def test_rates_and_draws_out_of_range_are_refused() -> None:
         estimates(QRELS, as_runs(RUNS), tops, [0.0])
     with pytest.raises(ConventionError, match="draws"):
         estimates(QRELS, as_runs(RUNS), tops, [0.5], draws=0)
+
+
+def test_progress_counts_the_strategies():
+    counts = []
+    runs = {"one": {"q": {"a": 2, "c": 1}}, "two": {"q": {"b": 2}}}
+    simulate({"q": {"a": 1, "b": 1, "c": 0}}, runs, ["depth", "rrf"], progress=lambda *count: counts.append(count))
+    assert counts == [(1, 2), (2, 2)]

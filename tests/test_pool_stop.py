@@ -17,7 +17,7 @@ from cranfield.formats.label_files import Judgment
 from cranfield.formats.pool_files import PoolItem
 from cranfield.pooling.pool import pool
 from cranfield.pooling.simulation import judged_topics
-from cranfield.pooling.stopping import effort_for, from_curve, from_sample, knee, ncg, stopping, wss
+from cranfield.pooling.stopping import effort_for, from_chances, from_curve, from_sample, knee, ncg, stopping, wss
 from cranfield.pooling.strategy import STRATEGIES, rankings
 
 if TYPE_CHECKING:
@@ -235,3 +235,10 @@ def test_targets_out_of_range_are_refused() -> None:
         stopping([], items(1), target=0)
     with pytest.raises(ConventionError, match="target and level"):
         stopping([], items(1), level=1)
+
+
+def test_an_unlabelled_sample_leaves_every_number_open_and_a_sample_of_everything_leaves_none() -> None:
+    half = [PoolItem("q", f"d{i}", i + 1, ("r",), i + 1, 0.5) for i in range(10)]
+    assert from_chances(half, {}) == (5.0, 0.0, 10.0)
+    everything = [item._replace(probability=1.0) for item in half]
+    assert from_chances(everything, {f"d{i}": float(i < 3) for i in range(10)}) == (0.0, 0.0, 0.0)
