@@ -27,10 +27,10 @@ from benchmarks.logs import server as postgres
 from benchmarks.suite import Plan
 from benchmarks.table import Row
 from benchmarks.timing import Spread
+from cranfield.inputs.workspace import make_example, open_bench
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
 from cranfield.store.accounts import Accounts
-from cranfield.workbench.workspace import make_example, open_bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

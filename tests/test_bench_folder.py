@@ -12,9 +12,9 @@ import pytest
 
 from cranfield.base.errors import DataError
 from cranfield.formats.collection_folder import BUNDLED
+from cranfield.inputs.disk_caches import FileHashes
+from cranfield.inputs.workspace import Bench, open_bench
 from cranfield.judging import Event
-from cranfield.workbench.disk_caches import FileHashes
-from cranfield.workbench.workspace import Bench, open_bench
 from databases import location_of
 
 if TYPE_CHECKING:

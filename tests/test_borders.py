@@ -323,7 +323,7 @@ def test_sql_on_a_log_stays_inside_store_and_judging():
 
 
 def test_sql_elsewhere_is_noticed():
-    assert sql_outside(imports_of("from sqlalchemy import select", "cranfield.workbench.selection"))
+    assert sql_outside(imports_of("from sqlalchemy import select", "cranfield.inputs.selection"))
     assert sql_outside(imports_of("from cranfield.store.tables import events", "cranfield.commands.judging"))
 
 

@@ -18,15 +18,15 @@ import cranfield
 from cranfield.base.errors import ConventionError, CranfieldError, DataError
 from cranfield.commands.judging import freeze
 from cranfield.formats.collection_folder import BUNDLED
+from cranfield.inputs.disk_caches import CachedResult, RenderedResult, ResultCache
+from cranfield.inputs.workspace import Bench, open_bench
 from cranfield.judging import Event
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
 from cranfield.store.jobs import find_job
 from cranfield.workbench import jobs as room
-from cranfield.workbench.disk_caches import CachedResult, RenderedResult, ResultCache
 from cranfield.workbench.jobs import Failed, Jobs, Ready, Running, lives, owner
 from cranfield.workbench.question import QUESTIONS
-from cranfield.workbench.workspace import Bench, open_bench
 from databases import location_of
 from workbench import SharedWorkers
 
@@ -363,7 +363,7 @@ def test_a_mistake_of_ours_is_traced_in_the_log_and_not_in_the_answer(bench, mon
 
 ASKING = """
 import sys, time
-from cranfield.workbench.workspace import open_bench
+from cranfield.inputs.workspace import open_bench
 from cranfield.workbench.jobs import Jobs
 jobs = Jobs(open_bench(sys.argv[1], sys.argv[2]), patience=0)
 print(jobs.ask("leaderboard", runs=["bm25", "phrase"], measures="P@5"), flush=True)

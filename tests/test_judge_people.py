@@ -14,6 +14,7 @@ from cranfield import read_qrels
 from cranfield.base.errors import BadLineError, DataError, FormatError
 from cranfield.commands.judging import aggregate, begin_round, set_round
 from cranfield.formats.label_files import read_judgments
+from cranfield.inputs.selection import has_labels, judgment_source
 from cranfield.judging import Event, current_events, open_log
 from cranfield.judging.aggregation import uncertainty_of
 from cranfield.judging.comparisons import PairComparison, PreferencePair, answer_counts, preferences_in
@@ -26,7 +27,6 @@ from cranfield.judging.rounds import lease, open_round
 from cranfield.store import migrations
 from cranfield.workbench.pages.home import overview
 from cranfield.workbench.pages.topics import topics_with_counts
-from cranfield.workbench.selection import has_labels, judgment_source
 from databases import location_of
 from shell import cranfield
 from workbench import Served, example, served, waited

@@ -32,6 +32,7 @@ from cranfield.experiments.simulation import simulate as simulate_online
 from cranfield.formats.catalogue import CATALOGUE
 from cranfield.formats.collection_folder import write_collection
 from cranfield.formats.label_files import Judgment
+from cranfield.inputs.workspace import open_bench
 from cranfield.judging import Event, open_log
 from cranfield.judging.llm.ask_result import AskFailure, AskResult
 from cranfield.judging.llm.estimate import estimates as scores_from
@@ -55,7 +56,6 @@ from cranfield.workbench.pages.prefer import ByTopic, ComparisonChoice, Comparis
 from cranfield.workbench.pages.topics import TopicList, TopicRow
 from cranfield.workbench.questions.compare import TopicScores
 from cranfield.workbench.questions.topic_lists import UnjudgedLists
-from cranfield.workbench.workspace import open_bench
 from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from cranfield.http.body import STRANGER_BYTES, STRANGER_SECONDS
+from cranfield.inputs.workspace import UPLOAD
 from cranfield.store.roles import ROLES
 from cranfield.workbench import app
 from cranfield.workbench.routes import entries
-from cranfield.workbench.workspace import UPLOAD
 from pages import blocks
 from workbench import example, served
 

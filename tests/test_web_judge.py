@@ -948,7 +948,7 @@ def test_a_page_with_all_it_loads_is_below_100_kilobytes(site: Served, browser: 
 
 @pytest.mark.slow
 def test_the_server_killed_between_key_presses_loses_and_doubles_nothing(tmp_path: Path, browser: Any) -> None:
-    from cranfield.workbench.workspace import open_bench
+    from cranfield.inputs.workspace import open_bench
 
     folder = workspace(tmp_path / "toy")
     documents = [f"d{i:02d}" for i in range(40)]

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.load import judged
 from benchmarks.web import prepared
 
-from cranfield.workbench.workspace import open_bench
+from cranfield.inputs.workspace import open_bench
 from workbench import Process
 
 if TYPE_CHECKING:

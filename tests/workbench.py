@@ -21,12 +21,12 @@ from urllib.parse import urlencode
 from argon2 import PasswordHasher
 
 from cranfield.http.serving import ServerSettings, bound, server
+from cranfield.inputs.workspace import make_example, open_bench
 from cranfield.workbench.app import application
 from cranfield.workbench.jobs import Jobs
 from cranfield.workbench.sign_in import Passwords
 from cranfield.workbench.site import Site
 from cranfield.workbench.worker_pool import WorkerPool
-from cranfield.workbench.workspace import make_example, open_bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -35,8 +35,8 @@ def command(folder: str, link: bool, invite: str | None, example: bool, db: str 
     for module in modules_of("store", "web"):
         needed(module, "the workbench needs", "web")
     from cranfield.http.serving import ServerSettings, checked
+    from cranfield.inputs.workspace import make_example, open_bench
     from cranfield.workbench.serve import new_link, serve, server_of
-    from cranfield.workbench.workspace import make_example, open_bench
 
     address = {name: how[name] for name in ("host", "port", "accounts")}
     manner = ServerSettings(**address, proxy=how["proxy"] or "", names=how["hosts"])

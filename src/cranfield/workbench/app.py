@@ -23,10 +23,10 @@ from cranfield.base.errors import CranfieldError
 from cranfield.base.results import as_json, plain
 from cranfield.http.body import DEEP, STRANGER_BYTES, STRANGER_SECONDS, announced, is_deep, patience, read_body
 from cranfield.http.refusal import DISK, HEADERS, NotFound, Refusal, refusal_of, refuse_host, refuse_origin
+from cranfield.inputs.workspace import UPLOAD
 from cranfield.workbench import access_control
 from cranfield.workbench.rendering import error_page, render, statics
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, RouteEntry, entries
-from cranfield.workbench.workspace import UPLOAD
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

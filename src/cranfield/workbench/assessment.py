@@ -24,10 +24,10 @@ from cranfield.judging.rounds import lease
 
 if TYPE_CHECKING:
     from cranfield.base.collection import Document, Grade
+    from cranfield.inputs.workspace import Bench
     from cranfield.judging.event import Event
     from cranfield.judging.event_intake import EventOutcome
     from cranfield.workbench.routes import PageRequest
-    from cranfield.workbench.workspace import Bench
 
 Documents = Callable[[str], "Document | None"]  # by id
 Subject = tuple[str, str]  # topic and document

@@ -24,15 +24,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.base.errors import CranfieldError
+from cranfield.inputs.disk_caches import ROOM, CachedResult, RenderedResult, ResultCache
 from cranfield.store.jobs import find_job, write_job
-from cranfield.workbench.disk_caches import ROOM, CachedResult, RenderedResult, ResultCache
 from cranfield.workbench.question import QUESTIONS, WorkbenchQuestion
 from cranfield.workbench.worker_pool import AT_ONCE, WorkerPool, WorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 SHAPE = 2  # version of the format of cached results
 PATIENCE = 0.3  # seconds that a page waits before a question becomes a job

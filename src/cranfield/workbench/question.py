@@ -15,8 +15,7 @@ from cranfield.base.parameters import Parameter, Text
 from cranfield.base.registry import Registered, Registry
 from cranfield.base.results import Answer, Layout, Table, html, html_text
 from cranfield.inputs.inputs import DEFAULT_MEASURES, RunFile
-from cranfield.workbench.links import link
-from cranfield.workbench.selection import (
+from cranfield.inputs.selection import (
     JudgmentSource,
     WorkspaceInputs,
     basis,
@@ -25,12 +24,13 @@ from cranfield.workbench.selection import (
     of_runs,
     qrels_of,
 )
+from cranfield.workbench.links import link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cranfield.inputs.workspace import Bench
     from cranfield.reports.charts import Chart
-    from cranfield.workbench.workspace import Bench
 
 QUESTIONS: Registry[type[WorkbenchQuestion]] = Registry(
     "workbench question", "workbench_questions", "cranfield.workbench.questions"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.http.serving import ServerSettings, bound, server
+from cranfield.inputs.workspace import STATE, Bench
 from cranfield.store.accounts import Accounts, is_name
 from cranfield.workbench.site import Site
-from cranfield.workbench.workspace import STATE, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from cranfield.base.collection import Document
     from cranfield.formats.document_index import Shelf
     from cranfield.http.serving import ServerSettings
+    from cranfield.inputs.workspace import Bench
     from cranfield.workbench.jobs import Jobs
-    from cranfield.workbench.workspace import Bench
 
 
 PATIENCE = 1.0  # seconds that a page waits: an existing index opens at once

@@ -28,7 +28,7 @@ from cranfield.base.errors import CranfieldError, DataError, DataWarning
 from cranfield.base.notifications import notes_to
 from cranfield.base.parameters import masked
 from cranfield.formats.streams import reason
-from cranfield.workbench.disk_caches import CachedResult, RenderedResult, ResultCache
+from cranfield.inputs.disk_caches import CachedResult, RenderedResult, ResultCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,8 +175,8 @@ def compute(
     folder: str, db: str | None, verb: str, parameters: dict[str, Any], tell: Callable[..., None]
 ) -> CachedResult:
     """The answer to a question, with the notifications and warnings of the computation as notes."""
+    from cranfield.inputs.workspace import open_bench
     from cranfield.workbench.question import QUESTIONS
-    from cranfield.workbench.workspace import open_bench
 
     start = time.perf_counter()
     messages: list[str] = []

@@ -34,9 +34,9 @@ from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
+    from cranfield.inputs.workspace import Bench
     from cranfield.judging.event_intake import EventOutcome, Refusal
     from cranfield.judging.log import Transaction
-    from cranfield.workbench.workspace import Bench
 
 AHEAD = 2  # documents sent at once
 PATIENCE = 0.3  # seconds that a page waits for the list of disputes

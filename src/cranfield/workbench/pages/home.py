@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.results import Answer, Entries, Layout, Part, Table, plain
+from cranfield.inputs.selection import has_labels
 from cranfield.judging.round_plan import OPEN
 from cranfield.workbench.access_control import VIEWER
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.routes import Page, PageRequest, entries, page
-from cranfield.workbench.selection import has_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from cranfield.inputs.workspace import Bench
     from cranfield.judging.assignments import Version
     from cranfield.judging.round_status import RoundStatus
-    from cranfield.workbench.workspace import Bench
 
 
 class NextStep(NamedTuple):

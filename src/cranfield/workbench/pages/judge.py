@@ -43,11 +43,11 @@ from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.inputs.workspace import Bench
     from cranfield.judging.event_intake import EventOutcome
     from cranfield.judging.log import Transaction
     from cranfield.judging.round_plan import Lease, NoLease, Round
     from cranfield.workbench.assessment import Subject
-    from cranfield.workbench.workspace import Bench
 
 
 KINDS = ("judgment", "cannot-judge", "skip", "note", "withdrawal")

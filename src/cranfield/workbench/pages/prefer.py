@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.base.run import Run
+    from cranfield.inputs.workspace import Bench
     from cranfield.judging.event_intake import EventOutcome, Refusal
     from cranfield.judging.log import Transaction
-    from cranfield.workbench.workspace import Bench
 
 
 AHEAD = 2  # pairs sent at once

@@ -10,6 +10,7 @@ from cranfield.base.registry import about
 from cranfield.base.results import plain
 from cranfield.commands.judging import hash_of_file, lists_of
 from cranfield.http.refusal import Refusal
+from cranfield.inputs.selection import judgment_source, qrels_of
 from cranfield.judging.round_plan import STATES, Round, RoundItem, plan_items
 from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
@@ -19,12 +20,11 @@ from cranfield.workbench.job_answers import ask
 from cranfield.workbench.links import link
 from cranfield.workbench.questions.pools import PoolPlanQuestion
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
-from cranfield.workbench.selection import judgment_source, qrels_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 def open_planned_round(

@@ -11,7 +11,7 @@ from cranfield.workbench.links import link
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 PIECE = 1 << 20  # bytes

@@ -27,7 +27,7 @@ from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 def topics_with_counts(bench: Bench) -> list[dict[str, Any]]:

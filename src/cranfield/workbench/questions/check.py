@@ -11,12 +11,12 @@ from cranfield.base.results import Answer, Cell, Table
 from cranfield.base.text_layout import counted
 from cranfield.collections.check import Findings, check
 from cranfield.collections.check.collection_checks import check_collection
+from cranfield.inputs.selection import of_runs
 from cranfield.workbench.question import Names, Tell, WorkbenchQuestion, details_html, scrolling_table
-from cranfield.workbench.selection import of_runs
 
 if TYPE_CHECKING:
     from cranfield.inputs.inputs import RunFile
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 class CheckQuestion(WorkbenchQuestion):
@@ -32,7 +32,7 @@ class CheckQuestion(WorkbenchQuestion):
 
     def depends(self, bench: Bench) -> dict[str, str]:
         from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, SUBTOPICS
-        from cranfield.workbench.disk_caches import mark_of
+        from cranfield.inputs.disk_caches import mark_of
 
         hashes = of_runs(bench, self.files(bench))
         for name in (QRELS, SUBTOPICS, META):

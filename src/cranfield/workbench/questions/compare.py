@@ -26,9 +26,9 @@ from cranfield.workbench.question import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cranfield.inputs.selection import WorkspaceInputs
+    from cranfield.inputs.workspace import Bench
     from cranfield.reports.report_content import Report
-    from cranfield.workbench.selection import WorkspaceInputs
-    from cranfield.workbench.workspace import Bench
 
 
 class TopicScores(Answer):

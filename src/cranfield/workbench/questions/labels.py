@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import Choice, Flag, Text, shortened
+from cranfield.inputs.selection import JudgmentSource, basis
 from cranfield.judging.agreement import VIEWS, Agreements
 from cranfield.judging.event import RELEVANCE
 from cranfield.reports.charts import Chart, interval_chart, line_chart
 from cranfield.workbench.question import RunsQuestion, Tell, Words, answer_html, figures_html, refuse_policy
-from cranfield.workbench.selection import JudgmentSource, basis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.base.results import Answer
     from cranfield.inputs.inputs import RunFile
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 RANKABLE = 3  # runs needed for a rank correlation

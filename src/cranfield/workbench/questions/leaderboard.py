@@ -12,7 +12,7 @@ from cranfield.evaluation.curves import KINDS
 from cranfield.workbench.question import PAGE, ScoringQuestion, Tell, figures_html, scrolling_table, verdict_html
 
 if TYPE_CHECKING:
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 class LeaderboardQuestion(ScoringQuestion):

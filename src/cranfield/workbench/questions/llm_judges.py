@@ -24,7 +24,7 @@ from cranfield.workbench.question import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 class CalibrationQuestion(ModelQuestion):

@@ -9,11 +9,12 @@ from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Real, Text, Whole
 from cranfield.base.results import Answer, Both, Table
 from cranfield.commands.pooling import Depths, pool, reuse, statistics
+from cranfield.inputs.disk_caches import mark_of
+from cranfield.inputs.selection import has_labels, inputs_of
 from cranfield.judging.round_plan import RoundItem, RoundPlan, frame_of, plan_items
 from cranfield.judging.round_status import pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
 from cranfield.pooling.strategy import STRATEGIES
-from cranfield.workbench.disk_caches import mark_of
 from cranfield.workbench.question import (
     PAGE,
     Names,
@@ -25,11 +26,10 @@ from cranfield.workbench.question import (
     scrolling_table,
     verdict_html,
 )
-from cranfield.workbench.selection import has_labels, inputs_of
 
 if TYPE_CHECKING:
     from cranfield.inputs.inputs import RunFile
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 
 class PoolPlanQuestion(RunsQuestion):

@@ -33,9 +33,9 @@ from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, TOPICS, 
 from cranfield.formats.document_index import Shelf, open_shelf
 from cranfield.formats.streams import reason, refuse_larger
 from cranfield.formats.topic_tables import TopicTable, read_topic_table
+from cranfield.inputs.disk_caches import FileHashes, Mark, mark_of
 from cranfield.inputs.inputs import RunFile, listed
 from cranfield.inputs.topics import topics_of_collection
-from cranfield.workbench.disk_caches import FileHashes, Mark, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -19,7 +19,7 @@ from cranfield.inputs.inputs import Inputs, RunFile
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.workbench.workspace import Bench
+    from cranfield.inputs.workspace import Bench
 
 LOG, COLLECTION = "log", "collection"
 
