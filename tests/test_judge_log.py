@@ -26,6 +26,7 @@ from cranfield.judging.comparisons import (
     open_comparison,
 )
 from cranfield.judging.event import DEFAULTS, instant
+from cranfield.judging.label_import import as_csv, read_events
 from cranfield.judging.llm.label_sample import label_sample, rounds_that_drew
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
@@ -45,7 +46,8 @@ def label(grade: float = 1, **more: object) -> Event:
 def test_an_event_comes_back_as_it_was(log):
     full = Event(
         topic="q", document="a", other="b", grade=-1, assessor="ann", kind="preference", aspect="clarity", sure=False,
-        note="why\nnot", passage="the words", source="model", seconds=3.25, list="bm25", rank=7, guideline="sha256:1",
+        note="why\nnot", passage="the words", passages=((3, 6), (9, 12)),
+            source="model", seconds=3.25, list="bm25", rank=7, guideline="sha256:1",
         origin="crowd.csv:sha256:aa:12",
     )  # fmt: skip
     assert log.add([full]) == (1, 0)
@@ -375,3 +377,22 @@ def test_a_database_is_made_for_its_owner_alone(tmp_path):
         os.umask(before)
     assert modes["work.db"] == 0o600
     assert {*modes.values()} == {0o600}
+
+
+@pytest.mark.parametrize(
+    "passages", ["3", "9-3", "3-9 5-12", [[3]], [[3, 9], [9.0, 12]], [[True, 2]], [[-1, 2]], 7, None]
+)
+def test_passages_that_are_none_are_refused(passages):
+    with pytest.raises(DataError, match="expected passages"):
+        Event(topic="q", document="a", grade=1, passages=passages)
+
+
+def test_passages_are_sorted_and_come_back_from_lines_and_tables(tmp_path):
+    event = Event(topic="q", document="a", grade=1, assessor="ann", passage="one […] two", passages=[[40, 52], [3, 9]])
+    assert event.passages == ((3, 9), (40, 52))
+    assert '"passages": [[3, 9], [40, 52]]' in event.line()
+    assert Event.of(json.loads(event.line())) == event
+    (tmp_path / "export.csv").write_bytes(as_csv([event]))
+    assert "3-9 40-52" in (tmp_path / "export.csv").read_text()
+    [again] = read_events(str(tmp_path / "export.csv"))
+    assert (again.passage, again.passages) == (event.passage, event.passages)

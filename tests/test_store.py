@@ -18,7 +18,7 @@ from cranfield.judging import Event, open_log
 from cranfield.judging.log_location import is_database
 from cranfield.store import Database, migrations, open_database, tables
 from cranfield.store import database as store
-from cranfield.store.tables import Exact, escaped, plain
+from cranfield.store.tables import Exact, Spans, escaped, plain
 from databases import location_of
 from hypotheses import examples
 
@@ -57,7 +57,7 @@ def shape(table: Table, dialect) -> dict[str, tuple[str, bool, bool]]:
 
 def _kind(kind, dialect) -> str:
     """A type by its name; PostgreSQL compares text byte by byte."""
-    if isinstance(kind, Exact):
+    if isinstance(kind, (Exact, Spans)):
         return "TEXT C" if dialect.name == "postgresql" else "TEXT"
     return kind.compile(dialect).replace(' COLLATE "C"', " C")
 

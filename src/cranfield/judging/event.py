@@ -13,7 +13,8 @@ import sys
 import time as clock
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
@@ -41,6 +42,45 @@ LAST_RANK = 2**31 - 1  # a column of whole numbers holds it
 SURROGATE = re.compile("[\ud800-\udfff]")
 ORIGIN = re.compile(r"(?P<file>.*) (?P<digest>sha256:[0-9a-f]{64}) line \d+", re.DOTALL)
 PREFERENCES = {1.0: "document", 0.0: "neither", -1.0: "other"}
+
+
+Span: TypeAlias = tuple[int, int]
+LAST_POSITION = 2**53 - 1  # the largest whole number that is exact in a browser
+SPANS = re.compile(r"\d{1,16}-\d{1,16}(?: \d{1,16}-\d{1,16})*")
+JOINED = " […] "  # between the texts of several passages
+
+
+def spans_of(value: Any) -> tuple[Span, ...]:
+    """Passages as pairs of start and end in the order of the text; from such pairs, or from the text of `spans_text`.
+
+    >>> spans_of([[40, 52], [3, 9]]), spans_of("3-9 40-52")
+    (((3, 9), (40, 52)), ((3, 9), (40, 52)))
+    """
+    if value == ():  # of nearly every event
+        return ()
+    if isinstance(value, str):
+        if value and not SPANS.fullmatch(value):
+            raise DataError(f"expected passages such as 3-9 40-52, found {shortened(value)!r}")
+        value = [[int(position) for position in part.split("-")] for part in value.split()]
+    spans: list[Any] = list(value) if isinstance(value, (list, tuple)) else [None]
+    for span in spans:
+        pair = isinstance(span, (list, tuple)) and len(span) == 2 and all(type(each) is int for each in span)
+        if not pair or not 0 <= span[0] < span[1] <= LAST_POSITION:
+            raise DataError(f"expected passages as pairs of start and end, start first, found {value!r:.60}")
+    ordered = sorted((start, end) for start, end in spans)
+    for one, other in pairwise(ordered):
+        if other[0] < one[1]:
+            raise DataError(f"expected passages that do not overlap, found {list(one)} and {list(other)}")
+    return tuple(ordered)
+
+
+def spans_text(spans: Iterable[Span]) -> str:
+    """Passages as one text, for tables.
+
+    >>> spans_text([(3, 9), (40, 52)])
+    '3-9 40-52'
+    """
+    return " ".join(f"{start}-{end}" for start, end in spans)
 
 
 def of_lists(aspect: str) -> bool:
@@ -98,7 +138,8 @@ class Event:
     aspect: str = RELEVANCE
     sure: bool = True
     note: str = ""
-    passage: str = ""
+    passage: str = ""  # the text of the marked passages, or the text that decided
+    passages: tuple[Span, ...] = ()  # start and end of each marked passage in the document's text, in code points
     source: str = "human"
     seconds: float | None = None  # on the screen
     list: str = ""  # the list in which it was shown
@@ -110,6 +151,7 @@ class Event:
     origin: str = ""  # file, its hash and the line an import came from
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "passages", spans_of(self.passages))
         problem = _problem(self)
         if problem:
             raise DataError(problem)

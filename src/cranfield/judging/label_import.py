@@ -28,7 +28,7 @@ from cranfield.formats.named_columns import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
 from cranfield.formats.topic_tables import ids_of_texts, joined_in_words
-from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes
+from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes, spans_text
 from cranfield.judging.jsonl_log import parsed
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def as_csv(events: Sequence[Event]) -> bytes:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     for event, row in zip(events, rows, strict=True):
-        writer.writerow(["" if (value := row.get(name, getattr(event, name))) is None else value for name in names])
+        cells = {**row, "passages": spans_text(event.passages)}
+        writer.writerow(["" if (value := cells.get(name, getattr(event, name))) is None else value for name in names])
     return text.getvalue().encode("utf-8", "surrogateescape")
 
 

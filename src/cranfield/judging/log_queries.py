@@ -73,6 +73,9 @@ def count_changes_since(database: Database, place: int, of_models: bool = False)
         return int(connection.execute(query).scalar_one())
 
 
+LONGEST_PASSAGE = 300  # characters in a table
+
+
 @dataclass(frozen=True, repr=False)
 class Blame(Answer):
     """The history of a document: every event by time, and which of them are current."""
@@ -88,16 +91,18 @@ class Blame(Answer):
             yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
             return
         several = {event.aspect for event in self.events} != {RELEVANCE}
-        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "current", "note", "from"]
-        yield Table(head, [self._row(event, several, how) for event in self.events])
+        marked = any(event.passage for event in self.events)
+        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "current", "note"]
+        head += [*["passage"] * marked, "from"]
+        yield Table(head, [self._row(event, several, marked, how) for event in self.events])
 
-    def _row(self, event: Event, several: bool, how: Layout) -> list[str]:
+    def _row(self, event: Event, several: bool, marked: bool, how: Layout) -> list[str]:
         current = "yes" if event.id in self.current else "withdrawn" if event.id in self.withdrawn else ""
         grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
         when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
         where = event.origin.partition(" sha256:")[0] or event.round or event.source
-        aspect = [event.aspect] * several
-        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, current, event.note, where]
+        aspect, passage = [event.aspect] * several, [_cut(event.passage)] * marked
+        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, current, event.note, *passage, where]
 
     def plain(self, how: Layout) -> Any:
         rows = [
@@ -106,6 +111,10 @@ class Blame(Answer):
             for event in self.events
         ]
         return {"topic": self.topic, "document": self.document, "events": rows}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_PASSAGE else f"{text[:LONGEST_PASSAGE]}…"
 
 
 def blame(log: Log, topic: str, document: str) -> Blame:

@@ -137,6 +137,9 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     9: (  # A hash of each round, its documents, each version, comparison and series of questions, to notice that one was changed.
         "CREATE TABLE hashes (kind {text} NOT NULL, name {text} NOT NULL, hash {text} NOT NULL, PRIMARY KEY (kind, name))",
     ),
+    10: (  # Where the passages that somebody marked begin and end in the text.
+        "ALTER TABLE events ADD COLUMN passages {text} NOT NULL DEFAULT ''",
+    ),
 }
 
 

@@ -86,6 +86,25 @@ class Exact(TypeDecorator[str]):
         return None if value is None else plain(value)
 
 
+class Spans(TypeDecorator[tuple[tuple[int, int], ...]]):
+    """The column type of passages: pairs of start and end, stored as text such as `3-9 40-52`."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(Text(collation="C") if dialect.name == "postgresql" else Text())
+
+    def process_bind_param(self, value: Iterable[tuple[int, int]] | None, dialect: Dialect) -> str | None:
+        return None if value is None else " ".join(f"{start}-{end}" for start, end in value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[tuple[int, int], ...] | None:
+        if not value:
+            return None if value is None else ()
+        pairs = (part.partition("-") for part in value.split())
+        return tuple((int(start), int(end)) for start, _, end in pairs)
+
+
 metadata = MetaData()
 PASSING = {"passing": True}  # temporary or secret rows, which copies leave out
 
@@ -124,6 +143,7 @@ events = _table(
     *_texts("round", "guideline", "refers"),
     _flag("repeat"),
     *_texts("origin", "received"),
+    Column("passages", Spans, nullable=False, server_default=""),
 )
 
 withdrawn = _table("withdrawn", *_keys("id"))
