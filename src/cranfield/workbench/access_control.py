@@ -5,6 +5,7 @@ Each role may do what the roles before it may do. `http.refusal` checks hosts an
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 from cranfield.http.refusal import Refusal, bearer
@@ -54,14 +55,20 @@ def refuse_role(path: str, least: str, account: Account | None, manner: ServerSe
     if may(role, least):
         return
     if account is None and not manner.accounts:
-        raise Refusal("only the person who started the server may open this workspace", 403, safe="", advice=LINK)
+        problem = "only the person who started the server may open this workspace"
+        raise Refusal(problem, 403, safe="", advice=LINK, more={"sign_in": ""})
     if account is None:
-        raise Refusal("sign in first", 401, safe="")
+        raise Refusal("sign in first", 401, safe="", more={"sign_in": "/login"})
     raise Refusal(
         f"{path} is for the role {least}; {account.name} is a {account.role}",
         403,
         advice="Ask a lead of this workspace to change your role on the page /people.",
     )
+
+
+def account_mark(workspace: str, account: Account) -> str:
+    """The name under which a browser caches pages of an account of a workspace."""
+    return hashlib.sha256(f"{workspace}\0{account.name}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def cookie(manner: ServerSettings, secret: str) -> str:

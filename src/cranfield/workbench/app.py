@@ -40,6 +40,7 @@ LARGEST_FORM = 2 << 20  # bytes
 IN_MEMORY = 1 << 20  # bytes of an upload; larger ones go to a temporary file
 MOST_FIELDS = 2000  # of a query or a form
 SLOWEST_FILE = 900.0  # seconds for a whole file; each piece of it has the time limit of a body
+WORKER = "worker.js"
 THREADS = 12  # more threads would only wait for Python's global lock
 JSON, CSV, HTML = "application/json; charset=utf-8", "text/csv; charset=utf-8", "text/html; charset=utf-8"
 
@@ -91,6 +92,8 @@ class _PageEndpoint:
             response = self._refused(request, account, refusal)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
+        if account is not None:
+            response.headers["Cranfield-Account"] = access_control.account_mark(self.site.bench.name, account)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request, account: Account | None, secret: str, by_token: bool) -> Response:
@@ -265,6 +268,8 @@ class _Static:
         else:
             caching = "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
             headers = {**HEADERS, "Cache-Control": caching, "ETag": f'"{file.hash}"'}
+            if request.path_params["name"] == WORKER:
+                headers["Service-Worker-Allowed"] = "/"  # it works for all pages, not only for those below /static/
             unchanged = request.headers.get("if-none-match") == headers["ETag"]
             response = Response(b"" if unchanged else file.body, 304 if unchanged else 200, headers, file.kind)
         await response(scope, receive, send)

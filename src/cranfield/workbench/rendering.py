@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from cranfield.base.results import Answer, defused
 from cranfield.base.text_layout import legible
-from cranfield.workbench.access_control import NOBODY, may
+from cranfield.workbench.access_control import NOBODY, account_mark, may
 from cranfield.workbench.links import link
 from cranfield.workbench.routes import Page, PageRequest, entries
 
@@ -125,7 +125,8 @@ def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:
     role = NOBODY if account is None else account.role
     menu = [(path, name) for path, name, least in menu_of_all() if may(role, least)]
     theme = "" if account is None else str(account.settings.get("theme", ""))
-    return {"workspace": site.bench.name, "account": account, "menu": menu, "here": path, "theme": theme}
+    mark = "" if account is None else account_mark(site.bench.name, account)
+    return {"workspace": site.bench.name, "account": account, "mark": mark, "menu": menu, "here": path, "theme": theme}
 
 
 def error_page(site: Site, account: Account | None, refusal: Refusal) -> str:

@@ -4,6 +4,7 @@ import { Outbox } from "./queue.js";
 import { listen } from "./keys.js";
 import { button, tell } from "./unsent.js";
 import { build, places } from "./text.js";
+import { askOrSaved, saveForReload } from "./offline.js";
 
 const $ = (id) => document.getElementById(id);
 const config = JSON.parse($("config").textContent);
@@ -63,6 +64,16 @@ const take = (values, begun = Infinity) => {
   if (!view && items.length) paint(items[0]);
   else if (!items.length && values.why && looking < 0 && !asking) showNothing(values);
   prepare();
+  save();
+};
+
+// what the page needs if it is loaded again without a connection; stored behind the paint
+let saving = 0;
+const save = () => {
+  clearTimeout(saving);
+  if (config.round && !config.alone) saving = setTimeout(() => saveForReload(`judge ${config.round}`, {
+    items: items.filter((item) => !item.bare).map(({ node, ...item }) => item), needs, labels: labels.slice(0, KEPT), more_labels: more || labels.length > KEPT,
+  }), 100);
 };
 
 // texts of documents to come are made before they are needed
@@ -234,6 +245,7 @@ const judge = (kind, grade) => {
     showAsking();
   } else next();
   noteLabels();
+  save();
   return true;
 };
 
@@ -492,8 +504,12 @@ const begin = async () => {
   begun = true;
   if (view && $("best") && $("best").previousSibling && $("best").previousSibling.textContent.length + $("best").offsetTop > 2 * LONG) $("best").scrollIntoView({ block: "center" });
   const asked = performance.now();
-  const values = await ask(`/judge.json${location.search}`).catch(() => null);
+  const values = await askOrSaved(`/judge.json${location.search}`, config.alone ? "" : `judge ${config.round}`);
   if (!values) return setTimeout(begin, 5000);
+  if (view && view.bare && !config.alone && !values.items.some((each) => keyOf(each) === keyOf(view))) { // a page of earlier
+    items.splice(items.indexOf(view), 1);
+    view = null;
+  }
   const unsent = outbox.waiting().filter((row) => row.group === config.round && row.event.document && !row.event.aspect).reverse().map(({ event }) => ({ ...event, kind: event.kind || "judgment" }));
   const there = new Set(values.labels.map((each) => each.id));
   const own = labels.filter((each) => !there.has(each.id)), known = new Set([...there, ...own.map((each) => each.id)]);

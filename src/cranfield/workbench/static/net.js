@@ -1,4 +1,6 @@
 // Requests to this server and to no other: JSON in, JSON out, errors as sentences.
+import { sessionEnded, sessionWorks } from "./session.js";
+
 export class Refused extends Error {
   constructor(status, values) {
     super(values.error || `the server answers ${status}`);
@@ -7,10 +9,16 @@ export class Refused extends Error {
   }
 }
 
+const refusal = (status, values) => {
+  if ("sign_in" in values) sessionEnded(values);
+  return new Refused(status, values);
+};
+
 export async function ask(url, options = {}) {
   const response = await fetch(url, { credentials: "same-origin", cache: "no-cache", ...options });
+  if (response.ok || response.status === 304) sessionWorks();
   if (response.status === 304) return null;
-  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => ({})));
+  if (!response.ok) throw refusal(response.status, await response.json().catch(() => ({})));
   return response.json(); // what was cut short on its way is no answer
 }
 
@@ -31,7 +39,9 @@ export const follow = (url, told, seconds = 5) => {
     if (!document.hidden) {
       try {
         const response = await fetch(url, { credentials: "same-origin", headers: tag ? { "If-None-Match": tag } : {} });
+        if (response.status === 401 || response.status === 403) refusal(response.status, await response.json());
         if (response.ok) {
+          sessionWorks();
           tag = response.headers.get("ETag") || "";
           told(await response.json());
         }

@@ -1,9 +1,10 @@
 // Preferring one of two: the next pair is here before it is asked for; preferences wait in the outbox.
-import { ask, newId } from "./net.js";
+import { newId } from "./net.js";
 import { Outbox } from "./queue.js";
 import { listen } from "./keys.js";
 import { tell, wake } from "./unsent.js";
 import { build } from "./text.js";
+import { askOrSaved, saveForReload } from "./offline.js";
 
 const $ = (id) => document.getElementById(id);
 const config = JSON.parse($("config").textContent);
@@ -36,6 +37,14 @@ const take = (values) => {
   $("bar").value = values.mine;
   if (!pairs.length && values.why) $("nothing-title").textContent = `${values.why[0].toUpperCase()}${values.why.slice(1)}.`;
   if (!view) show();
+  save(values);
+};
+
+// what the page needs if it is loaded again without a connection
+let counts = { mine: 0, all: 0 };
+const save = (values = counts) => {
+  counts = { mine: values.mine, all: values.all };
+  saveForReload(`prefer ${config.comparison}`, { ...counts, pairs, needs, kind, why: "" });
 };
 
 const words = (said, marks) => { // without the place of the best passage: there are two texts
@@ -99,6 +108,7 @@ const prefer = (said) => {
   made.push({ event, pair: pairs.shift() });
   outbox.add(event, config.comparison); // stored before anything else, sent behind the paint
   show();
+  save();
 };
 
 const undo = () => {
@@ -131,7 +141,7 @@ $("help").addEventListener("click", acts.help);
 
 const begin = async () => {
   wake(outbox, told);
-  const values = await ask(`/prefer.json?${new URLSearchParams({ comparison: config.comparison })}`).catch(() => null);
+  const values = await askOrSaved(`/prefer.json?${new URLSearchParams({ comparison: config.comparison })}`, `prefer ${config.comparison}`);
   if (!values) return setTimeout(begin, 5000);
   take(values);
   listen({ keys: config.keys, single: config.single, act: (name) => { if (acts[name]) acts[name](); return !!acts[name]; } });

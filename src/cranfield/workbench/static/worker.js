@@ -1,0 +1,70 @@
+// The service worker: pages of judging load from the network first. Without a connection they load as the same account
+// saw them last. Each account has one cache, and signing out empties all of them.
+const PAGES = new Set(["/judge", "/prefer", "/adjudicate"]);
+const PREFIX = "cranfield ";
+const CURRENT = "/current-account"; // in the cache `PREFIX`: the account that was signed in last
+const GATEWAY = [502, 504]; // a proxy whose server is down
+
+const currentAccount = async () => {
+  const stored = await (await caches.open(PREFIX)).match(CURRENT);
+  return stored ? stored.text() : "";
+};
+
+const emptyCaches = async () => {
+  for (const name of await caches.keys()) if (name.startsWith(PREFIX)) await caches.delete(name);
+};
+
+// store a response in the cache of its account; a static file has none and belongs to the current one
+const store = async (request, response) => {
+  let account = response.headers.get("Cranfield-Account");
+  if (account) await (await caches.open(PREFIX)).put(CURRENT, new Response(account));
+  else account = await currentAccount();
+  if (account) await (await caches.open(PREFIX + account)).put(request, response);
+};
+
+const isPage = (url) => PAGES.has(url.pathname);
+const isStatic = (url) => url.pathname.startsWith("/static/");
+const isStorable = (url, response) => response.ok && !response.redirected && (isStatic(url) || response.headers.has("Cranfield-Account"));
+
+const lastSeen = async (request, url) => {
+  const account = await currentAccount();
+  if (!account) return undefined;
+  const cache = await caches.open(PREFIX + account);
+  return await cache.match(request, { ignoreVary: true }) || (isPage(url) ? cache.match(request, { ignoreVary: true, ignoreSearch: true }) : undefined);
+};
+
+const networkFirst = async (event, url) => {
+  let response;
+  try {
+    response = await fetch(event.request);
+  } catch (error) {
+    const stored = await lastSeen(event.request, url);
+    if (stored) return stored;
+    throw error;
+  }
+  if (GATEWAY.includes(response.status)) return await lastSeen(event.request, url) || response;
+  if (isStorable(url, response)) event.waitUntil(store(event.request, response.clone()));
+  return response;
+};
+
+addEventListener("install", () => skipWaiting());
+addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+addEventListener("fetch", (event) => {
+  const url = new URL(event.request.url);
+  if (url.origin !== location.origin) return;
+  if (event.request.method === "POST" && url.pathname === "/logout") event.waitUntil(emptyCaches());
+  if (event.request.method === "GET" && (isPage(url) || isStatic(url))) event.respondWith(networkFirst(event, url));
+});
+
+// what a page had loaded before this worker was there
+addEventListener("message", (event) => event.waitUntil((async () => {
+  for (const address of event.data.urls) {
+    const url = new URL(address);
+    if (url.origin !== location.origin || !(isPage(url) || isStatic(url))) continue;
+    try {
+      const response = await fetch(address, { credentials: "same-origin" });
+      if (isStorable(url, response)) await store(address, response);
+    } catch { /* the connection is gone: the next visit stores it */ }
+  }
+  event.ports[0]?.postMessage("stored");
+})()));
