@@ -53,8 +53,12 @@ def test_rounds_and_versions_are_listed_and_open_rounds_come_first(tmp_path: Pat
         assert lead.send("/rounds/new.json", {"runs": ["bm25"], "depth": "2", "name": "r1"}).status == 200
         values = lead.get("/index.json").json()
         assert [(each["name"], each["state"], each["done"]) for each in values["rounds"]] == [("r1", "open", 0)]
-        bob = site.client("bob", "assessor").get("/index.json").json()["next"]
-        assert (bob[0]["to"], "0 of" in bob[0]["said"]) == ("/judge", True)
+        bob = site.client("bob", "assessor").get("/index.json").json()
+        assert bob["next"] == [
+            {"said": "Judge in round r1: you have labelled 0.", "to": "/judge?round=r1", "role": "viewer"}
+        ]
+        assert "runs" not in bob  # judging blind: not even their names
+        assert "Your rounds" in site.client("bob", "assessor").get("/").text
         assert 'href="/round?name=r1"' in lead.get("/").text
         assert 'href="/round?name=r1"' not in site.client("bob", "assessor").get("/").text
 

@@ -179,10 +179,11 @@ def served(
     accounts: bool = True,
     pem: Path | None = None,
     limits: ClientLimits | None = None,
+    clock: Callable[[], str] | None = None,
     **manner: Any,
 ) -> Iterator[Served]:
-    """Serve a folder from a thread; `pem` holds a certificate and its key."""
-    bench = open_bench(folder, db)
+    """Serve a folder from a thread; `pem` holds a certificate and its key, `clock` replaces the database's clock."""
+    bench = open_bench(folder, db, clock)
     opened, how = bound(
         ServerSettings(port=0, accounts=accounts, tls=pem is not None or bool(manner.get("proxy")), **manner), limits
     )

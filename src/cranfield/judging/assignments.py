@@ -63,7 +63,10 @@ def answers_to_gold(connection: Connection, name: str) -> list[GoldAnswer]:
 
 
 def why_unqualified(connection: Connection, after: str, assessor: str) -> NoLease | None:
-    """Why an assessor has not passed a qualifying round; None if they have, or if no round needs to be passed."""
+    """Why an assessor has not passed a qualifying round; None if they have, or if no round needs to be passed.
+
+    The reason has no counts: one that grows with an answer, or with a change of it, would tell gold and its grade.
+    """
     if not after:
         return None
     plan = find_round(connection, after)[0]
@@ -79,10 +82,9 @@ def why_unqualified(connection: Connection, after: str, assessor: str) -> NoLeas
     answered = sum(row.state is not None for row in rows)
     right = sum(row.state == "done" and row.said == row.grade for row in rows)
     if answered < count:
-        return NoLease(f"{assessor} first answers round {plan.name!r}: {answered} of {count} so far")
+        return NoLease(f"{assessor} first judges all documents of round {plan.name!r}")
     if right < (plan.passing or 0) * count:
-        result = f"{right} of {count} right, {plan.passing:.0%} needed"
-        return NoLease(f"{assessor} did not pass round {plan.name!r}: {result}")
+        return NoLease(f"{assessor} did not pass round {plan.name!r}")
     return None
 
 

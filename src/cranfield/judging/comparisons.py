@@ -20,7 +20,7 @@ from cranfield.base.parameters import shortened
 from cranfield.base.schemas import Count, OneOf, Text, read_json
 from cranfield.judging.event import LISTS, RELEVANCE, Event
 from cranfield.judging.policies import PEOPLE
-from cranfield.judging.round_plan import OPEN, STATES
+from cranfield.judging.round_plan import CLOSED, OPEN, STATES
 from cranfield.store.hashes import COMPARISON, keep_hash, refuse_changed
 from cranfield.store.tables import comparisons, events, rows_with, standing
 
@@ -152,6 +152,12 @@ def all_comparisons(transaction: Transaction) -> list[tuple[PairComparison, str]
     """Every comparison with its state, the newest last."""
     rows = transaction.connection.execute(select(comparisons).order_by(comparisons.c.created, comparisons.c.name)).all()
     return [(_checked(transaction, row), row.state) for row in rows]
+
+
+def unclosed_comparisons(transaction: Transaction) -> list[PairComparison]:
+    """Every comparison that is open or paused."""
+    rows = transaction.connection.execute(select(comparisons).where(comparisons.c.state != CLOSED)).all()
+    return [_checked(transaction, row) for row in rows]
 
 
 def _current(plan: PairComparison) -> tuple[ColumnElement[bool], ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.base.errors import DataError, UnavailableError
+from cranfield.base.parameters import shortened
 from cranfield.judging.event import Event, conflict
 from cranfield.judging.event import new_events as new_events
 
@@ -60,6 +61,8 @@ def submit(
     event that is sent again may differ in them.
     """
     there = transaction.events_by_id([event.id, event.refers])
+    if event.id in there and there[event.id].assessor != event.assessor:  # what it says is not theirs to know
+        return EventOutcome(event.id, REFUSED, "id", f"the id {shortened(event.id)!r} is that of another event")
     if event.id in there:
         problem = conflict(event, there[event.id], server_fields)
         return EventOutcome(event.id, REFUSED, "id", problem) if problem else EventOutcome(event.id, REPEATED)

@@ -71,6 +71,26 @@ def account_mark(workspace: str, account: Account) -> str:
     return hashlib.sha256(f"{workspace}\0{account.name}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
+def blind_work(account: Account | None, site: Site) -> str:
+    """The round or comparison in which an account judges blind, such as "round 'pilot'"; empty if there is none.
+
+    Assessors judge blind from the opening of a round or comparison of theirs until it is closed. Leads plan rounds and
+    decide where people differ, and viewers do not judge: both see everything.
+    """
+    return site.unclosed_work(account.name) if account is not None and account.role == ASSESSOR else ""
+
+
+def refuse_blind(path: str, account: Account | None, site: Site, safe: str = "") -> None:
+    """Raise Refusal for a path that reveals others' labels, gold or runs, if the account judges blind."""
+    if work := blind_work(account, site):
+        raise Refusal(
+            f"{path} shows labels of others, or runs, and you judge in {work}",
+            403,
+            safe=safe,
+            advice="You may open it when a lead has closed what you judge in.",
+        )
+
+
 def cookie(manner: ServerSettings, secret: str) -> str:
     """The Set-Cookie header that begins a session, or ends it if the secret is empty."""
     age = "Max-Age=0" if not secret else "Max-Age=2592000"

@@ -22,11 +22,11 @@ from starlette.routing import Route
 from cranfield.base.errors import CranfieldError
 from cranfield.base.results import as_json, plain
 from cranfield.http.body import DEEP, STRANGER_BYTES, STRANGER_SECONDS, announced, is_deep, patience, read_body
-from cranfield.http.refusal import DISK, HEADERS, NotFound, Refusal, refusal_of, refuse_host, refuse_origin
+from cranfield.http.refusal import DISK, HEADERS, SAFE, NotFound, Refusal, refusal_of, refuse_host, refuse_origin
 from cranfield.inputs.workspace import UPLOAD
 from cranfield.workbench import access_control
 from cranfield.workbench.rendering import error_page, render, statics
-from cranfield.workbench.routes import ActionResult, Page, PageRequest, RouteEntry, entries
+from cranfield.workbench.routes import RESULTS, ActionResult, Page, PageRequest, RouteEntry, entries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -106,6 +106,9 @@ class _PageEndpoint:
         if method != "GET" and not by_token:
             refuse_origin(request, self.site.manner)
         access_control.refuse_role(entry.path, entry.role, account, self.site.manner)
+        if entry.reveals == RESULTS:
+            safe = "" if method == "GET" else SAFE
+            await anyio.to_thread.run_sync(access_control.refuse_blind, entry.path, account, self.site, safe)
         text = request.scope["query_string"].decode("utf-8", "surrogateescape")
         query = _fields(text, "surrogateescape")
         about: dict[str, Any] = {"account": account, "secret": secret, "twin": self.twin, "path": entry.path}

@@ -160,7 +160,7 @@ def work(request: PageRequest, name: str, subject: Subject | None, first: int, a
     bench, documents, assessor = request.site.bench, request.site.document, request.name
     if subject is not None and not name:
         return JudgingWork(**_terms(bench, None), **document_views(bench, documents, [subject]))
-    rounds = _rounds(bench, assessor)
+    rounds = rounds_of(bench, assessor)
     if not name:
         open_rounds = [each for each in rounds if each.state == OPEN]
         if len(open_rounds) != 1:
@@ -190,7 +190,7 @@ def _no_round(rounds: Sequence[RoundChoice], open_rounds: Sequence[RoundChoice])
     return f"no round is open to you: {paused}" if paused else "no round is open to you"
 
 
-def _rounds(bench: Bench, assessor: str) -> list[RoundChoice]:
+def rounds_of(bench: Bench, assessor: str) -> list[RoundChoice]:
     """The rounds of an assessor, open ones first."""
     with bench.log.reading() as transaction:
         rounds = transaction.all_rounds()

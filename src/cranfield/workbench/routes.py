@@ -3,6 +3,11 @@
 A page or an action is one function; its decorator says who may call it. `page` answers GET, `action` answers POST. Each
 has a twin that ends in `.json`; a page with a table also has one that ends in `.csv`. Tests call every entry of
 `entries()` with every role and origin; `/api` lists them.
+
+Blind judging is one rule, checked before the function runs and for every twin. A route says in `reveals` what its replies
+depend on. RESULTS, the default: others' grades, gold, or the runs; assessors who judge blind are refused. PARTS: the
+function asks `request.blind` and leaves those parts out. NOTHING: none of them. `tests/test_web_blind.py` compares every
+byte that such an assessor gets from the routes that are not RESULTS.
 """
 
 from __future__ import annotations
@@ -14,13 +19,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.registry import Registry
 from cranfield.http.refusal import Refusal
-from cranfield.workbench.access_control import ASSESSOR, NOBODY, may
+from cranfield.workbench.access_control import ASSESSOR, NOBODY, blind_work, may, refuse_blind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cranfield.store.accounts import Account
     from cranfield.workbench.site import Site
+
+
+RESULTS, PARTS, NOTHING = "results", "parts", "nothing"  # what a route reveals, see above
 
 
 @dataclass(frozen=True)
@@ -57,13 +65,12 @@ class PageRequest:
 
     @cached_property
     def blind(self) -> bool:
-        """Whether to hide the labels of others: the account is an assessor with a round that is not closed."""
-        return self.role == ASSESSOR and self.site.has_unclosed_round(self.name)
+        """Whether the account judges blind: hide others' labels, gold and runs."""
+        return bool(blind_work(self.account, self.site))
 
-    def refuse_blind(self, advice: str, safe: str = "") -> None:
-        """Raise Refusal if the labels of others must stay hidden from the account."""
-        if self.blind:
-            raise Refusal("you judge in a round that is not closed", 403, safe=safe, advice=advice)
+    def refuse_blind(self) -> None:
+        """Raise Refusal if the account judges blind."""
+        refuse_blind(self.path, self.account, self.site)
 
     def text(self, name: str, usual: str = "") -> str:
         """A parameter of the query."""
@@ -156,6 +163,7 @@ class RouteEntry(NamedTuple):
     verb: str  # the function behind the page, for readers of /api
     table: bool
     body: str  # "form", or "file" for one that takes a file as its body
+    reveals: str = RESULTS  # or PARTS, NOTHING
     menu: tuple[int, str] | None = None  # its position in the menu, and its name there
 
     @property
@@ -179,15 +187,20 @@ PAGES: Registry[RouteEntry] = Registry(
 
 
 def page(
-    path: str, role: str, verb: str = "", table: bool = False, menu: tuple[int, str] | None = None
+    path: str,
+    role: str,
+    verb: str = "",
+    table: bool = False,
+    menu: tuple[int, str] | None = None,
+    reveals: str = RESULTS,
 ) -> Callable[[Any], Any]:
     """Register a function that answers GET and changes nothing; `menu` is its position and its name in the menu."""
-    return _register(path, "GET", role, verb, table, "", menu)
+    return _register(path, "GET", role, verb, table, "", reveals, menu)
 
 
-def action(path: str, role: str, verb: str = "", body: str = "form") -> Callable[[Any], Any]:
+def action(path: str, role: str, verb: str = "", body: str = "form", reveals: str = RESULTS) -> Callable[[Any], Any]:
     """Register a function that answers POST and changes something."""
-    return _register(path, "POST", role, verb, False, body, None)
+    return _register(path, "POST", role, verb, False, body, reveals, None)
 
 
 def _register(path: str, method: str, *fields: Any) -> Callable[[Any], Any]:

@@ -14,6 +14,7 @@ from concurrent.futures import Future, wait
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cranfield.base.parameters import shortened
 from cranfield.http.connections import ClientLimits
 from cranfield.http.refusal import Refusal
 from cranfield.store.accounts import Accounts
@@ -141,12 +142,16 @@ class Site:
         topics = self.bench.topics()
         return "" if topics is None else topics.queries.get(topic, "")
 
-    def has_unclosed_round(self, name: str) -> bool:
-        """Whether an assessor has a round that is open or paused."""
+    def unclosed_work(self, name: str) -> str:
+        """A round or comparison of an assessor that is open or paused, such as "round 'pilot'"; empty if there is none."""
+        from cranfield.judging.comparisons import unclosed_comparisons
         from cranfield.judging.round_plan import CLOSED
 
         with self.bench.log.reading() as transaction:
-            return any(
-                state != CLOSED and (not plan.assessors or name in plan.assessors)
-                for plan, state in transaction.all_rounds()
-            )
+            for plan, state in transaction.all_rounds():
+                if state != CLOSED and (not plan.assessors or name in plan.assessors):
+                    return f"round {shortened(plan.name)!r}"
+            for comparison in unclosed_comparisons(transaction):
+                if not comparison.assessors or name in comparison.assessors:
+                    return f"comparison {shortened(comparison.name)!r}"
+        return ""

@@ -10,8 +10,11 @@ from cranfield.base.results import Answer, Entries, Layout, Part, Table, plain
 from cranfield.inputs.selection import has_labels
 from cranfield.judging.round_plan import OPEN
 from cranfield.workbench.access_control import VIEWER
+from cranfield.workbench.assessment import rounds_of
 from cranfield.workbench.job_answers import ask
-from cranfield.workbench.routes import Page, PageRequest, entries, page
+from cranfield.workbench.links import link
+from cranfield.workbench.pages.prefer import comparisons_of
+from cranfield.workbench.routes import NOTHING, PARTS, Page, PageRequest, entries, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,9 +110,11 @@ def _steps(facts: dict[str, Any], labelled: bool) -> Iterable[NextStep]:
         yield NextStep("See which run is best.", "/runs")
 
 
-@page("/", VIEWER, "overview")
+@page("/", VIEWER, "overview", reveals=PARTS)
 def home(request: PageRequest) -> Page:
     """An overview of the workspace: collection, findings, runs, rounds, versions and the next steps."""
+    if request.blind:
+        return _own_work(request)
     content = overview(request.site.bench)
     steps = [each._asdict() for each in content.steps if request.may(each.role)]
     findings = ask(request, "check")
@@ -117,11 +122,39 @@ def home(request: PageRequest) -> Page:
     return Page(content.name, "home.html", values, {"findings": findings}, scripts=("live.js", "sort.js"))
 
 
-@page("/api", VIEWER, "routes.entries")
+def _own_work(request: PageRequest) -> Page:
+    """The overview for an assessor who judges blind: the topics, their own rounds and comparisons, and nothing of the runs."""
+    bench = request.site.bench
+    topics = bench.topics()
+    rounds, comparisons = rounds_of(bench, request.name), comparisons_of(bench, request.name)
+    steps = [
+        NextStep(f"Judge in round {each.round}: you have labelled {each.mine}.", link("/judge", round=each.round))
+        for each in rounds
+        if each.state == OPEN
+    ]
+    steps += [
+        NextStep(f"Compare in {each.name}: {each.mine} of {each.pairs} pairs.", link("/prefer", comparison=each.name))
+        for each in comparisons
+        if each.state == OPEN and each.mine < each.pairs
+    ]
+    values = {
+        "name": bench.name,
+        "topics": 0 if topics is None else len(topics.queries),
+        "has_documents": bench.collection is not None,
+        "rounds": [each._asdict() for each in rounds],
+        "comparisons": [each._asdict() for each in comparisons],
+        "next": [each._asdict() for each in steps],
+        "blind": True,
+    }
+    return Page(bench.name, "home_blind.html", values)
+
+
+@page("/api", VIEWER, "routes.entries", reveals=NOTHING)
 def api(request: PageRequest) -> Page:
     """Every route: the least role, its twins, and what it does."""
     routes = []
     for each in entries():
         about = {"path": each.path, "method": each.method, "role": each.role, "twins": each.paths()[1:]}
+        about["reveals"] = each.reveals
         routes.append({**about, "verb": each.verb, "said": each.summary})
     return Page("Routes", "api.html", {"routes": routes})

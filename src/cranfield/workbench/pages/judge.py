@@ -38,7 +38,7 @@ from cranfield.workbench.browser_events import (
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked_around
-from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,7 +137,7 @@ def _assignment(desk: Leaseholder, event: Event, changes: Any) -> Any:
 LAST_LABEL = 10**6  # the largest offset into the list of one's labels
 
 
-@page("/judge", ASSESSOR, "assessment.work", menu=(10, "Judge"))
+@page("/judge", ASSESSOR, "assessment.work", menu=(10, "Judge"), reveals=NOTHING)
 def judge(request: PageRequest) -> Page:
     """The next document to judge with its topic, the progress, and one's own labels; leases up to three documents."""
     topic, document = request.text("topic"), request.text("document")
@@ -175,7 +175,7 @@ def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tup
     }
 
 
-@action("/judge", ASSESSOR, "submit_labels")
+@action("/judge", ASSESSOR, "submit_labels", reveals=NOTHING)
 def post_judgments(request: PageRequest) -> ActionResult:
     """Add judgments, skips, notes or withdrawals, and return the next documents; each is kept, repeated or refused."""
     if "events" not in request.form:

@@ -10,7 +10,7 @@ from cranfield.store.roles import ROLES
 from cranfield.workbench.access_control import LEAD, NOBODY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
 from cranfield.workbench.links import link
-from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.serve import local_name
 from cranfield.workbench.sign_in import SHORTEST
 
@@ -25,7 +25,7 @@ def own_path(typed: str) -> str:
     return typed if safe and typed.isprintable() and len(typed) <= LONGEST_PATH else "/"
 
 
-@page("/enter", NOBODY, "accounts.use_key")
+@page("/enter", NOBODY, "accounts.use_key", reveals=NOTHING)
 def enter(request: PageRequest) -> ActionResult:
     """Sign in the person who started the server, with the key of the printed link."""
     accounts, manner = request.site.accounts, request.site.manner
@@ -35,7 +35,7 @@ def enter(request: PageRequest) -> ActionResult:
     return ActionResult("/", cookie=accounts.begin(local_name(), local=True))
 
 
-@page("/login", NOBODY)
+@page("/login", NOBODY, reveals=NOTHING)
 def login(request: PageRequest) -> Page:
     """Ask for name and password."""
     if request.account is None and not request.site.manner.accounts:
@@ -48,7 +48,7 @@ def _login(request: PageRequest, back: str, name: str = "", problem: str = "", s
     return Page("Sign in", "login.html", values, {"name": name}, status=status)
 
 
-@action("/login", NOBODY, "accounts.begin")
+@action("/login", NOBODY, "accounts.begin", reveals=NOTHING)
 async def sign_in(request: PageRequest) -> Page | ActionResult:
     """Sign in with name and password."""
     site = request.site
@@ -82,14 +82,14 @@ async def _checked_hash(request: PageRequest, name: str, password: str, too_many
     return stored if fits else None
 
 
-@action("/logout", VIEWER, "accounts.end")
+@action("/logout", VIEWER, "accounts.end", reveals=NOTHING)
 def sign_out(request: PageRequest) -> ActionResult:
     """End this session."""
     request.site.accounts.end(request.secret)
     return ActionResult("/login" if request.site.manner.accounts else "/", cookie="")
 
 
-@page("/join", NOBODY, "accounts.invitation")
+@page("/join", NOBODY, "accounts.invitation", reveals=NOTHING)
 def join(request: PageRequest) -> Page:
     """Show an invitation; opening the page does not use it up."""
     return _join(request, request.text("invitation"))
@@ -106,7 +106,7 @@ def _join(request: PageRequest, secret: str, name: str = "", problem: str = "") 
     return Page("Join", "join.html", values, context, status=400 if problem else 200)
 
 
-@action("/join", NOBODY, "accounts.accept")
+@action("/join", NOBODY, "accounts.accept", reveals=NOTHING)
 async def accept(request: PageRequest) -> Page | ActionResult:
     """Use an invitation: create the account and sign in."""
     accounts, secret, name = request.site.accounts, request.form_field("invitation"), request.form_field("name").strip()
@@ -125,7 +125,7 @@ async def accept(request: PageRequest) -> Page | ActionResult:
     return ActionResult("/", {"name": account.name, "role": account.role}, cookie=session)
 
 
-@page("/me", VIEWER, "accounts.settings")
+@page("/me", VIEWER, "accounts.settings", reveals=NOTHING)
 def me(request: PageRequest, token: str = "") -> Page:
     """One's own theme, keys, password and tokens."""
     accounts = request.site.accounts
@@ -143,7 +143,7 @@ def me(request: PageRequest, token: str = "") -> Page:
     return Page(request.name, "me.html", values, {"has_password": has_password, "token": token})
 
 
-@action("/me", VIEWER, "accounts.set_settings")
+@action("/me", VIEWER, "accounts.set_settings", reveals=NOTHING)
 def set_me(request: PageRequest) -> ActionResult:
     """Save theme and keys."""
     theme = request.form_field("theme")
@@ -159,7 +159,7 @@ def set_me(request: PageRequest) -> ActionResult:
     return ActionResult("/me", settings)
 
 
-@action("/me/password", VIEWER, "accounts.set_password")
+@action("/me/password", VIEWER, "accounts.set_password", reveals=NOTHING)
 async def set_password(request: PageRequest) -> Page | ActionResult:
     """Change the password; every other session ends."""
     site = request.site
@@ -170,14 +170,14 @@ async def set_password(request: PageRequest) -> Page | ActionResult:
     return ActionResult("/me", cookie=await run_sync(site.accounts.begin, request.name))
 
 
-@action("/me/token", VIEWER, "accounts.new_token")
+@action("/me/token", VIEWER, "accounts.new_token", reveals=NOTHING)
 def new_token(request: PageRequest) -> Page | ActionResult:
     """Create a token for programs; it is shown only once."""
     token = request.site.accounts.new_token(request.name, request.form_field("label"))
     return ActionResult("/me", {"token": token}) if request.twin == "json" else me(request, token)
 
 
-@action("/me/token/end", VIEWER, "accounts.revoke_token")
+@action("/me/token/end", VIEWER, "accounts.revoke_token", reveals=NOTHING)
 def end_token(request: PageRequest) -> ActionResult:
     """Revoke one of one's own tokens."""
     request.site.accounts.revoke_token(request.name, request.whole_form_field("id", 0, 0, MOST))

@@ -33,7 +33,7 @@ from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, 
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked
-from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -185,7 +185,7 @@ def _pairs(
 
 def next_pairs(request: PageRequest, name: str) -> PreferenceWork:
     """The next pairs of an assessor, in a named comparison or in the only open one."""
-    comparisons = _comparisons(request.site.bench, request.name)
+    comparisons = comparisons_of(request.site.bench, request.name)
     open_names = [each.name for each in comparisons if each.state == OPEN]
     if not name and len(open_names) != 1:
         why = f"{len(open_names)} comparisons are open: choose one" if open_names else "there is nothing to compare"
@@ -235,7 +235,7 @@ def _event(plan: PairComparison, assessor: str, row: Mapping[str, Any], base: di
     return Event.of({"kind": "preference", **about, **note, "list": f"comparison {plan.name}: {LEFT}"}, **base)
 
 
-def _comparisons(bench: Bench, assessor: str) -> list[ComparisonChoice]:
+def comparisons_of(bench: Bench, assessor: str) -> list[ComparisonChoice]:
     """The comparisons of an assessor, open ones first."""
     with bench.log.reading() as transaction:
         comparisons = all_comparisons(transaction)
@@ -430,7 +430,7 @@ def comparison_result(bench: Bench, name: str) -> ComparisonResult:
     return ComparisonResult(*about, topics, people, sides[1.0], sides[-1.0])
 
 
-@page("/prefer", ASSESSOR, "next_pairs", menu=(20, "Prefer"))
+@page("/prefer", ASSESSOR, "next_pairs", menu=(20, "Prefer"), reveals=NOTHING)
 def compare_next(request: PageRequest) -> Page:
     """The next two documents or result lists to compare, on random sides."""
     answer = next_pairs(request, request.text("comparison"))
@@ -454,7 +454,7 @@ def _marked(side: PairSide) -> dict[str, Any]:
     return {**side._asdict(), **more, "empty": not side.text, "visible": len(side.text)}
 
 
-@action("/prefer", ASSESSOR, "submit_preferences")
+@action("/prefer", ASSESSOR, "submit_preferences", reveals=NOTHING)
 def post_preferences(request: PageRequest) -> ActionResult:
     """Add preferences or withdraw them, and return the next pairs; each is kept, repeated or refused."""
     name = request.form_field("of")

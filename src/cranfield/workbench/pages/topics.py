@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
-from cranfield.http.refusal import SAFE, NotFound, Refusal
+from cranfield.http.refusal import NotFound, Refusal
 from cranfield.judging.event import Event
 from cranfield.judging.log_queries import blame, documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
@@ -22,7 +22,7 @@ from cranfield.workbench.jobs import Failed
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked, marked_around
-from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+from cranfield.workbench.routes import NOTHING, PARTS, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from cranfield.inputs.workspace import Bench
 
 
-def topics_with_counts(bench: Bench) -> list[dict[str, Any]]:
-    """Every topic with its query and the number of documents that people have labelled."""
+def topics_with_counts(bench: Bench, blind: bool = False) -> list[dict[str, Any]]:
+    """Every topic with its query and the number of documents that people have labelled; without that number if `blind`."""
     table = bench.topics()
-    labelled = documents_labelled_by_people(bench.database)
+    labelled = {} if blind else documents_labelled_by_people(bench.database)
     queries = {} if table is None else dict(table.queries)
     return [
-        {"topic": topic, "query": queries.get(topic, ""), "labelled": labelled.get(topic, 0)}
+        {"topic": topic, "query": queries.get(topic, ""), "labelled": None if blind else labelled.get(topic, 0)}
         for topic in dict.fromkeys([*queries, *sorted(labelled)])
     ]
 
@@ -63,7 +63,7 @@ class TopicRow(NamedTuple):
 
     topic: str
     query: str
-    labelled: int
+    labelled: int | None  # None: the reader judges blind
     one: float | None = None
     other: float | None = None
     difference: float | None = None
@@ -78,13 +78,14 @@ class TopicList(Answer):
     to: Callable[[str], str]
 
     def content(self, how: Layout) -> Iterator[Part]:
-        head = ["topic", "query", *([*self.runs, "difference"] if self.runs else []), "labelled here"]
+        counted = any(row.labelled is not None for row in self.rows)
+        head = ["topic", "query", *([*self.runs, "difference"] if self.runs else []), *["labelled here"] * counted]
         rows = []
         for row in self.rows:
             cells = [Cell(row.topic, to=self.to(row.topic)), Cell(row.query)]
             if self.runs:
                 cells += [how.cell(row.one), how.cell(row.other), how.cell(row.difference, signed=True)]
-            rows.append([*cells, Cell(str(row.labelled), row.labelled)])
+            rows.append([*cells, *[Cell(str(row.labelled), row.labelled)] * counted])
         yield Table(head, rows, 1, 2, keys=[{"topic": row.topic} for row in self.rows])
 
     def plain(self, how: Layout) -> Any:
@@ -98,12 +99,12 @@ CARRIED = ("measures", "judgments", "policy", "order")  # parameters that links 
 SCRIPTS = ("live.js", "sort.js", "topic.js")
 
 
-@page("/topic", VIEWER, "jobs.ask sides", table=True, menu=(80, "Topics"))
+@page("/topic", VIEWER, "jobs.ask sides", table=True, menu=(80, "Topics"), reveals=PARTS)
 def topic(request: PageRequest) -> Page:
     """Two runs on one topic side by side; without a topic, the list of topics."""
     name = request.text("topic")
     if name or request.text("one"):
-        request.refuse_blind("Lists and grades are shown when it is closed.")
+        request.refuse_blind()  # lists, run names and grades
     return _one_topic(request, name) if name else _all_topics(request)
 
 
@@ -132,7 +133,7 @@ def _listing(request: PageRequest, one: str, other: str, job: JobAnswer | None) 
     The list has only topics whose id or query contains all `words` of the request.
     """
     answer = job.answer if job else None
-    topics = {row["topic"]: TopicRow(**row) for row in topics_with_counts(request.site.bench)}
+    topics = {row["topic"]: TopicRow(**row) for row in topics_with_counts(request.site.bench, request.blind)}
     names = ("one", "other", "difference")
     first = {
         row["topic"]: topics.get(row["topic"], TopicRow(row["topic"], "", 0))._replace(**{k: row[k] for k in names})
@@ -248,7 +249,6 @@ def _pane(request: PageRequest, topic: str) -> dict[str, Any] | None:
 @action("/topic", ASSESSOR, "judge_now")
 def judge_this(request: PageRequest) -> ActionResult:
     """Label a document of a topic outside any round."""
-    request.refuse_blind("Judge the document in that round, on the page /judge.", SAFE)
     name, document, grade = request.form_field("topic"), request.form_field("document"), request.number("grade")
     if grade is None or not name or not document:
         raise Refusal("a label needs a topic, a document and a grade")
@@ -261,7 +261,7 @@ def judge_this(request: PageRequest) -> ActionResult:
 LONGEST = 400_000  # characters shown at once
 
 
-@page("/document", VIEWER, "site.document")
+@page("/document", VIEWER, "site.document", reveals=NOTHING)
 def document(request: PageRequest) -> Page:
     """The text of a document, with the words of a topic's query marked."""
     identity, topic = request.required("id"), request.text("topic")
@@ -280,13 +280,21 @@ def document(request: PageRequest) -> Page:
     return Page(content.title or content.id, "document.html", values, context)
 
 
-@page("/label", VIEWER, "judging.blame", table=True)
+@page("/label", VIEWER, "judging.blame", table=True, reveals=PARTS)
 def label(request: PageRequest) -> Page:
     """The history of a label: every event on it, and which one is current."""
     topic, document = request.required("topic"), request.required("document")
     history = blame(request.site.bench.log, topic, document)
     if request.blind:
-        history = replace(history, events=[event for event in history.events if event.assessor == request.name])
+        history = replace(history, events=list(_own_events(history.events, request.name)))
     values = {**history.to_dict(), "query": request.site.query_of(topic), "blind": request.blind}
     table = history.to_csv(spreadsheet=True) if history.events else "time\n"
     return Page(f"Labels of {document}", "label.html", values, {"blame": history}, table)
+
+
+def _own_events(events: Sequence[Event], assessor: str) -> Iterator[Event]:
+    """An assessor's own events without their position in the round and without the mark of repeats.
+
+    Both are the server's: the position tells gold and the order of the pool, which the assessor must not learn.
+    """
+    return (replace(event, rank=None, repeat=False) for event in events if event.assessor == assessor)
