@@ -2,7 +2,8 @@
 
 The functions are fixed by name in tests/mutants.txt, each with the test files that must notice a break, so that two
 revisions can be compared: `--source OLD/src --tests OLD/tests` runs the same list on another checkout. A mutant lives in
-a forked process, where an import hook compiles the broken function; no file is changed.
+a forked process, where an import hook compiles the broken function; no file is changed. The tests that call the function
+come first there, because one of them is likely to fail: the others run only if all of these pass.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ import importlib.machinery
 import os
 import signal
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 PER_FUNCTION = 4
-SECONDS = 180  # a mutant that loops for ever counts as noticed
+CPU_SECONDS = 180  # a mutant that loops for ever counts as noticed
+WAITING_SECONDS = 1800  # so does one that waits for ever; a busy machine needs long for a sound one
 
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -121,43 +124,87 @@ def mutants(function: Function, source: Path) -> list[Mutant]:
     return answer
 
 
-class BrokenModule(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Compiles one module from a broken tree when it is imported."""
+def module_name(file: str) -> str:
+    """How a file of the package is imported."""
+    return ".".join(["cranfield", *Path(file).with_suffix("").parts]).removesuffix(".__init__")
 
-    def __init__(self, mutant: Mutant, source: Path) -> None:
-        self.path = source / "cranfield" / mutant.function.file
-        self.name = ".".join(["cranfield", *Path(mutant.function.file).with_suffix("").parts]).removesuffix(".__init__")
-        self.module = mutant.module
+
+class ChangedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Compiles some files of the package from changed trees when they are imported."""
+
+    def __init__(self, trees: dict[str, ast.Module], source: Path, namespace: dict[str, object]) -> None:
+        self.trees = {module_name(file): (source / "cranfield" / file, tree) for file, tree in trees.items()}
+        self.namespace = namespace
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
-        """The broken module alone."""
-        if fullname != self.name:
+        """The changed modules alone."""
+        if fullname not in self.trees:
             return None
-        spec = importlib.machinery.ModuleSpec(fullname, self, origin=str(self.path))
+        file, _ = self.trees[fullname]
+        spec = importlib.machinery.ModuleSpec(fullname, self, origin=str(file))
         spec.has_location = True
-        if self.path.name == "__init__.py":
-            spec.submodule_search_locations = [str(self.path.parent)]
+        if file.name == "__init__.py":
+            spec.submodule_search_locations = [str(file.parent)]
         return spec
 
-    def exec_module(self, module: object) -> None:
-        """Run the broken tree in the module's namespace."""
-        exec(compile(self.module, str(self.path), "exec"), vars(module))
+    def exec_module(self, module: Any) -> None:
+        """Run the changed tree in the module's namespace."""
+        file, tree = self.trees[module.__name__]
+        vars(module).update(self.namespace)
+        exec(compile(tree, str(file), "exec"), vars(module))
 
 
-def passes(files: tuple[str, ...], source: Path, tests: Path, mutant: Mutant | None = None) -> bool:
-    """Whether all tests of these files pass, although a function is broken or while everything is sound."""
+def noting(chosen: list[Function], source: Path) -> dict[str, ast.Module]:
+    """The files of some functions, changed so that each of these functions first notes that a test called it."""
+    trees: dict[str, ast.Module] = {}
+    for function in chosen:
+        if function.file not in trees:
+            trees[function.file] = ast.parse((source / "cranfield" / function.file).read_text(encoding="utf-8"))
+        node = definition(trees[function.file], function.name)
+        call = ast.parse(f"_note_call({function.name!r})").body
+        node.body[1 if ast.get_docstring(node) else 0 : 0] = call
+        ast.fix_missing_locations(node)
+    return trees
+
+
+class CallersFirst:
+    """A plugin of pytest: tests that are known to call the broken function run before the others."""
+
+    def __init__(self, callers: set[str]) -> None:
+        self.callers = callers
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Keep the order within both groups, so that a module's fixtures are made at most twice."""
+        items.sort(key=lambda item: item.nodeid not in self.callers)
+
+
+def run_tests(
+    files: tuple[str, ...],
+    source: Path,
+    tests: Path,
+    changed: ChangedModules | None = None,
+    callers: set[str] | None = None,
+) -> bool:
+    """Whether all tests of these files pass in a forked process whose package may be changed."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
+        try:
+            os.killpg(child, signal.SIGKILL)  # servers and commands of a process that was stopped
+        except ProcessLookupError:
+            pass
         return os.waitstatus_to_exitcode(status) == 0
+    code = 1
     try:
-        signal.alarm(SECONDS)
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 1)
-        os.dup2(silence, 2)
+        os.setsid()
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        signal.alarm(WAITING_SECONDS)
+        silence = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(silence, stream)
         sys.path[:0] = [str(source), str(tests)]
-        if mutant is not None:
-            sys.meta_path.insert(0, BrokenModule(mutant, source))
+        if changed is not None:
+            sys.meta_path.insert(0, changed)
         os.chdir(tests.parent)
         import pytest
 
@@ -165,10 +212,36 @@ def passes(files: tuple[str, ...], source: Path, tests: Path, mutant: Mutant | N
         settings = tests.parent / "pyproject.toml"
         options = ["-c", str(settings if settings.exists() else os.devnull), "--rootdir", str(tests.parent)]
         options += ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
-        code = pytest.main([*options, *(str(tests / name) for name in files)])
+        plugins = [CallersFirst(callers or set())]
+        code = int(pytest.main([*options, *(str(tests / name) for name in files)], plugins=plugins))
     except BaseException:
         code = 1
-    os._exit(int(code))
+    finally:
+        os._exit(code)
+
+
+def find_callers(
+    files: tuple[str, ...], chosen: list[Function], source: Path, tests: Path
+) -> dict[str, set[str]] | None:
+    """Which tests of these files call each of these functions, by the functions' names; None where a test fails."""
+    with tempfile.NamedTemporaryFile("r", prefix="calls-") as notes:
+        seen = set()
+
+        def note_call(name: str) -> None:
+            call = (name, os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0])
+            if call not in seen:
+                seen.add(call)
+                with open(notes.name, "a", encoding="utf-8") as file:
+                    file.write("\t".join(call) + "\n")
+
+        changed = ChangedModules(noting(chosen, source), source, {"_note_call": note_call})
+        if not run_tests(files, source, tests, changed):
+            return None
+        callers: dict[str, set[str]] = {function.name: set() for function in chosen}
+        for line in notes.read().splitlines():
+            name, _, test = line.partition("\t")
+            callers[name].add(test)
+    return callers
 
 
 def main() -> int:
@@ -187,14 +260,26 @@ def main() -> int:
 
     source, tests = options.source.resolve(), options.tests.resolve()
     made = [mutant for function in functions(options.list, options.names) for mutant in mutants(function, source)]
+    chosen = list(dict.fromkeys(mutant.function for mutant in made))
     alive = 0
     with ThreadPoolExecutor(options.jobs) as pool:
-        files = list(dict.fromkeys(mutant.function.tests for mutant in made))
-        for names, sound in zip(files, pool.map(lambda each: passes(each, source, tests), files), strict=True):
-            if not sound:
-                print(f"{' '.join(names)} fails although nothing is broken: it notices no mutant", file=sys.stderr)
+        together: dict[tuple[str, ...], list[Function]] = {}
+        for function in chosen:
+            together.setdefault(function.tests, []).append(function)
+        callers: dict[Function, set[str]] = {}
+        answers = pool.map(lambda files: find_callers(files, together[files], source, tests), together)
+        for files, calls in zip(together, answers, strict=True):
+            if calls is None:
+                print(f"{' '.join(files)} fails although nothing is broken: it notices no mutant", file=sys.stderr)
                 return 2
-        lived = pool.map(lambda each: passes(each.function.tests, source, tests, each), made)
+            callers |= {function: calls[function.name] for function in together[files]}
+
+        def survives(mutant: Mutant) -> bool:
+            function = mutant.function
+            changed = ChangedModules({function.file: mutant.module}, source, {})
+            return run_tests(function.tests, source, tests, changed, callers[function])
+
+        lived = pool.map(survives, made)
         for mutant, survived in zip(made, lived, strict=True):
             if survived:
                 alive += 1
@@ -202,7 +287,7 @@ def main() -> int:
                     f"survived: {mutant.function.file}:{mutant.line} {mutant.function.name}: {mutant.change}",
                     flush=True,
                 )
-    print(f"{len(made)} mutants of {len({each.function for each in made})} functions, {alive} survived")
+    print(f"{len(made)} mutants of {len(chosen)} functions, {alive} survived")
     return 0
 
 
