@@ -51,6 +51,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
         {"id": "empty"},
         {"id": EVIL * 2},
     ],
+    "/import": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
     "/judge": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
     "/label": [{"topic": TOPIC, "document": DOCUMENT}],

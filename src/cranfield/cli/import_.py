@@ -1,8 +1,8 @@
 """Make a collection folder from files in another layout.
 
 SOURCE is a folder, a file of documents, or ir_datasets:ID. The layout is detected from names and content. DEST must
-not exist; it is written as a whole or not at all. DEST/collection.toml records how topics were numbered and grades
-read.
+not exist; it is written as a whole or not at all. If DEST is a workspace without a collection, DEST/collection is
+written. Its collection.toml records how topics were numbered and grades read.
 
 \b
 $ cranfield import smart bees --title "Questions of beekeepers"
@@ -26,7 +26,7 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
     """Refuse a folder that cannot be written. `import_collection` itself refuses one that exists."""
     from os.path import lexists
 
-    if not lexists(value):
+    if not lexists(value):  # a folder that exists may be a workspace
         NEW_FOLDER.convert(value, parameter, ctx)
     return value
 
@@ -87,6 +87,8 @@ def _new_folder(ctx: click.Context, parameter: click.Parameter, value: str) -> s
 @rare("--provenance TEXT", "Origin of the collection.")
 @options.shape("table", "json")
 def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: Any) -> None:
+    from os.path import abspath, join
+
     from cranfield.base.results import as_json
     from cranfield.commands.collections import import_collection
 
@@ -96,12 +98,14 @@ def command(source: str, dest: str, shape: str, fields: tuple[str, ...], **how: 
     options.expect_use("chooses one of the splits of BEIR or MS MARCO, and none is read", "split")
     with progress("documents") as tell:
         done = import_collection(source, dest, progress=tell, **how)
+    inside = abspath(str(done.collection.path)) != abspath(dest)  # of a workspace
+    path = join(dest, "collection") if inside else dest
     counts, conventions = done.collection.meta["counts"], done.collection.meta["conventions"]
     if shape == "json":
         facts = {"layout": done.layout, **counts, "conventions": conventions, "notes": done.notes}
-        put(as_json({"path": dest, **facts}))
+        put(as_json({"path": path, **facts}))
         return
-    put(f"{legible(dest)}: {', '.join(_n(n, what) for what, n in counts.items())}, from {done.layout} files")
+    put(f"{legible(path)}: {', '.join(_n(n, what) for what, n in counts.items())}, from {done.layout} files")
     notes(done.notes)
 
 

@@ -25,11 +25,18 @@ if TYPE_CHECKING:
 def import_collection(
     source: str, dest: str, *, files: Mapping[str, Sequence[str]], meta: Mapping[str, str | None], **options: Any
 ) -> Imported:
-    """Write a collection folder from files in another layout; `options` go to the library function."""
+    """Write a collection folder from files in another layout; `options` go to the library function.
+
+    If `dest` is a workspace without a collection, the collection becomes that of the workspace.
+    """
     from cranfield.formats.importers.collection_import import import_collection
     from cranfield.formats.importers.source import Files
+    from cranfield.inputs.workspace import is_workspace, new_collection_folder
 
     settings = {key: value for key, value in meta.items() if value is not None}
+    if is_workspace(dest):
+        settings = {"name": os.path.basename(os.path.abspath(dest)), **settings}
+        dest = new_collection_folder(dest)
     return import_collection(source, dest, meta=settings, files=Files(**files), **options)
 
 

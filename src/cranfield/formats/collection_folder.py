@@ -362,6 +362,11 @@ def _topic_line(topic: Topic) -> bytes:
     return _line(ENCODE({**filled, **topic.fields}))
 
 
+def topic_lines(topics: Iterable[Topic]) -> list[bytes]:
+    """Topics as the lines of topics.jsonl."""
+    return [_topic_line(topic) for topic in topics]
+
+
 def _line(text: str) -> bytes:
     try:
         return text.encode() + b"\n"

@@ -153,7 +153,7 @@ def lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
     with raw:
         packing = packing_of(raw.peek(10)[:10])  # a pipe cannot be rewound
         with _unpacking(packing, where):
-            file = raw if packing is None else _unpacker(packing).open(raw, "rb")
+            file = raw if packing is None else unpacker(packing).open(raw, "rb")
             short = packing is None and 0 < os.fstat(raw.fileno()).st_size <= most_unpacked() // LINES
             rows = iter(file) if short else _limited_lines(file, where)
             first = next(rows, b"")
@@ -377,7 +377,7 @@ def _unpacked(buffer: Buffer, where: str) -> Buffer:
 
 def _parts(packing: str, packed: memoryview, first: int | None = None) -> Iterator[bytes]:
     """The unpacked content in pieces; the `first` may be large."""
-    module = _unpacker(packing)
+    module = unpacker(packing)
     if module.__name__ == "gzip":
         yield from _gunzipped(packed)
         return
@@ -455,7 +455,7 @@ def salvaged(path: str) -> bytes:
         if packing not in MODULES:
             return b""
         parts, room = [], most_unpacked(os.fstat(raw.fileno()).st_size)
-        with _unpacker(packing).open(raw, "rb") as packed:
+        with unpacker(packing).open(raw, "rb") as packed:
             try:
                 while part := packed.read1(1 << 16):
                     parts.append(part)
@@ -488,7 +488,7 @@ def _unpacking(packing: str | None, where: str) -> Iterator[None]:
         raise DataError(f"{where}: corrupt {packing} stream ({error})") from error
 
 
-def _unpacker(packing: str) -> Any:
+def unpacker(packing: str) -> Any:
     """The fastest module that unpacks this compression."""
     try:
         return importlib.import_module(QUICKER.get(packing, MODULES[packing]))

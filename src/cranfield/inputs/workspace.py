@@ -59,11 +59,11 @@ class Upload:
     findings: Findings
 
 
-def refuse_name(runs: str, name: str) -> None:
-    """Raise DataError for a file name that is empty, hidden, in use, or a pattern."""
+def refuse_file_name(name: str, what: str = "a run", example: str = "bm25.run") -> None:
+    """Raise DataError for the name of an upload that is empty, hidden, too long or a pattern."""
     short = shortened(name)
     if not name or name.startswith((".", "-", " ")) or name.endswith((" ", ".")):
-        raise DataError(f"a run's file name begins with a letter or a digit, as in bm25.run; found {short!r}")
+        raise DataError(f"{what}'s file name begins with a letter or a digit, as in {example}; found {short!r}")
     if set(name) & PATTERNS or not name.isprintable() or legible(name) != name:
         raise DataError(f"expected a file name of letters, digits, blanks and ._-+, found {short!r}")
     try:
@@ -71,13 +71,19 @@ def refuse_name(runs: str, name: str) -> None:
     except UnicodeEncodeError:
         raise DataError(f"expected a file name in Unicode, found {short!r}") from None
     if length > LONGEST_NAME:
-        raise DataError(f"a run's file name has at most {LONGEST_NAME} bytes, found {length}")
+        raise DataError(f"{what}'s file name has at most {LONGEST_NAME} bytes, found {length}")
+
+
+def refuse_name(runs: str, name: str) -> None:
+    """Raise DataError for a file name of a run that is empty, hidden, in use, or a pattern."""
+    refuse_file_name(name)
     names = {run_name(run.path).casefold() for run in listed(runs)}
     if run_name(name).casefold() in names or os.path.lexists(os.path.join(runs, name)):
         raise DataError(f"there is a run {run_name(name)!r} already; give this one another name")
 
 
-def _receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
+def receive(path: str, name: str, data: Iterable[bytes], limit: int) -> None:
+    """Write an upload of at most `limit` bytes to a new file; `name` is what messages call it."""
     left = limit
     try:
         with open(path, "xb") as file:
@@ -140,6 +146,22 @@ def open_bench(folder: str | os.PathLike[str], db: str | None = None, clock: Cal
     return Bench(os.fspath(folder), db, clock)
 
 
+def is_workspace(folder: str) -> bool:
+    """Whether a folder was opened as a workspace: it has a log or a state folder."""
+    return any(os.path.lexists(os.path.join(folder, name)) for name in ("work.db", STATE))
+
+
+def new_collection_folder(folder: str) -> str:
+    """The folder for the collection of a workspace that has none; DataError if it has one."""
+    target = os.path.join(folder, "collection")
+    names = [os.path.join(where, name) for where in (folder, target) for name in (DOCUMENTS, TOPICS, QRELS, META)]
+    there = next((path for path in (file_in(*os.path.split(name)) for name in names) if os.path.isfile(path)), None)
+    if there is not None or os.path.lexists(target):
+        what = os.path.relpath(there or target, folder)
+        raise DataError(f"{folder}: the workspace has a collection already ({what}); nothing is overwritten")
+    return target
+
+
 def make_example(folder: str | os.PathLike[str]) -> None:
     """Fill a new folder with the bundled collection and its runs."""
     from cranfield.formats.collection_folder import bundled_names, folder_of
@@ -163,7 +185,7 @@ class Bench:
         self.location = db or os.path.join(self.folder, "work.db")
         if not is_database(self.location):
             raise DataError(f"{db}: expected a database: postgresql://user@host/name, or a file ending in .db")
-        self.state = _own_folder(os.path.join(self.folder, STATE))
+        self.state = own_folder(os.path.join(self.folder, STATE))
         self.log: DatabaseLog = DatabaseLog(self.location, clock)
         self.hashes = FileHashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
@@ -286,7 +308,7 @@ class Bench:
         """The documents by id, from an index in the state folder; None if there are no documents."""
         if self.collection is None:
             return None
-        return open_shelf(self.collection, _own_folder(os.path.join(self.state, "shelf")), progress)
+        return open_shelf(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
 
     def _once(self, what: str, path: str, read: Callable[[str], T]) -> T:
         """The content of a file, read again when the file has changed."""
@@ -331,7 +353,7 @@ class Bench:
             raise DataError(f"{name}: cannot be written: {reason(error)}") from None
         try:
             path = os.path.join(folder, name)
-            _receive(path, name, data, limit)
+            receive(path, name, data, limit)
             refuse_larger(path, limit, name)
             findings = _check_file(path, name, self.qrels)
             if findings.counts["error"]:
@@ -374,7 +396,7 @@ class Bench:
         return self.log.write(work)
 
 
-def _own_folder(path: str) -> str:
+def own_folder(path: str) -> str:
     """A folder that only its owner may read, created if missing."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)

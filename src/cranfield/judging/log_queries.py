@@ -17,7 +17,7 @@ from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_labels, goes_by_labels
-from cranfield.store.tables import events, standing
+from cranfield.store.tables import events, items, standing
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 COUNTED_KINDS = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # can change a result
+COLLECTION = "collection"  # the source of the judgments in the collection's own file
 GRADES = ("label", "adjudication")  # sides of current labels that hold a grade
 MODEL: ColumnElement[str] = literal_column("'model'")  # spelled as in the partial index, so that the database uses it
 
@@ -62,6 +63,14 @@ def documents_labelled_by_people(database: Database) -> dict[str, int]:
     )
     with database.reading() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def topics_in_use(database: Database) -> set[str]:
+    """The topics that events or rounds are about, without those that only the collection's own judgments name."""
+    own = select(events.c.topic).where(events.c.topic != "", events.c.source != COLLECTION).distinct()
+    with database.reading() as connection:
+        rows = [*connection.execute(own), *connection.execute(select(items.c.topic).distinct())]
+    return {row[0] for row in rows}
 
 
 def count_changes_since(database: Database, place: int, of_models: bool = False) -> int:

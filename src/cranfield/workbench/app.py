@@ -115,7 +115,7 @@ class _PageEndpoint:
         about |= {"query": query, "address": request.client.host if request.client else ""}
         if entry.body == "file":
             with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
-                await _spool(request, file, self.site.limits.body_seconds)
+                await _spool(request, file, self.site.limits.body_seconds, entry.largest or UPLOAD)
                 return await self._run(request, entry, PageRequest(self.site, file=file, **about))
         form = await self._form(request, signed_in=account is not None) if method == "POST" else {}
         return await self._run(request, entry, PageRequest(self.site, form=form, **about))
@@ -197,8 +197,8 @@ def _tagged(request: Request, text: str, page: Page) -> Response:
     return Response(body, page.status, headers, JSON)
 
 
-async def _spool(request: Request, file: Any, seconds: float) -> None:
-    """Write the body into a file, up to the largest size allowed; each piece may take `seconds`."""
+async def _spool(request: Request, file: Any, seconds: float, largest: int) -> None:
+    """Write the body into a file of at most `largest` bytes; each piece may take `seconds`."""
     size = 0
     pieces = request.stream()
     until = anyio.current_time() + SLOWEST_FILE
@@ -209,8 +209,9 @@ async def _spool(request: Request, file: Any, seconds: float) -> None:
         if piece is None:
             break
         size += len(piece)
-        if max(size, announced(request) or 0) > UPLOAD:
-            raise Refusal(f"the file is larger than {UPLOAD >> 20} MB", 413, advice="Put it into runs/ by hand.")
+        if max(size, announced(request) or 0) > largest:
+            advice = "The command line has no such limit: it reads files on the server's own disk."
+            raise Refusal(f"the file is larger than {largest >> 20} MB", 413, advice=advice)
         await anyio.to_thread.run_sync(file.write, piece)
     file.seek(0)
 

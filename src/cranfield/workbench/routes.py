@@ -165,6 +165,7 @@ class RouteEntry(NamedTuple):
     body: str  # "form", or "file" for one that takes a file as its body
     reveals: str = RESULTS  # or PARTS, NOTHING
     menu: tuple[int, str] | None = None  # its position in the menu, and its name there
+    largest: int = 0  # bytes of the file that it takes; 0: those of a run
 
     @property
     def summary(self) -> str:
@@ -198,9 +199,11 @@ def page(
     return _register(path, "GET", role, verb, table, "", reveals, menu)
 
 
-def action(path: str, role: str, verb: str = "", body: str = "form", reveals: str = RESULTS) -> Callable[[Any], Any]:
-    """Register a function that answers POST and changes something."""
-    return _register(path, "POST", role, verb, False, body, reveals, None)
+def action(
+    path: str, role: str, verb: str = "", body: str = "form", reveals: str = RESULTS, largest: int = 0
+) -> Callable[[Any], Any]:
+    """Register a function that answers POST and changes something; `largest` limits the bytes of an upload."""
+    return _register(path, "POST", role, verb, False, body, reveals, None, largest)
 
 
 def _register(path: str, method: str, *fields: Any) -> Callable[[Any], Any]:

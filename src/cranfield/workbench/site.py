@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 from cranfield.base.parameters import shortened
 from cranfield.http.connections import ClientLimits
 from cranfield.http.refusal import Refusal
+from cranfield.inputs.staging import StagingArea
 from cranfield.store.accounts import Accounts
 from cranfield.workbench.sign_in import Passwords, SignInThrottle
+from cranfield.workbench.tasks import Tasks
 
 if TYPE_CHECKING:
     from cranfield.base.collection import Document
@@ -102,6 +104,8 @@ class Site:
         self.accounts = Accounts(bench.database)
         self.throttle = SignInThrottle(time.monotonic)
         self.index_loader = IndexLoader(bench)
+        self.uploads = StagingArea(bench.state)
+        self.tasks = Tasks(self.public_text)
         self._printed: dict[str, float] = {}
 
     @cached_property
@@ -118,6 +122,7 @@ class Site:
         bench = self.bench
         if os.sep not in text:
             return text
+        text = self.uploads.plain_text(text)
         for folder in dict.fromkeys((os.path.realpath(bench.folder), bench.folder)):
             text = text.replace(f"{folder}{os.sep}", "").replace(folder, bench.name)
         name = bench.database.name

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.base.results import Answer, Entries, Layout, Part, Table, plain
 from cranfield.inputs.selection import has_labels
 from cranfield.judging.round_plan import OPEN
-from cranfield.workbench.access_control import VIEWER
+from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.assessment import rounds_of
+from cranfield.workbench.command_lines import fill, places_of
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.links import link
 from cranfield.workbench.pages.prefer import comparisons_of
@@ -90,9 +91,9 @@ def overview(bench: Bench) -> Overview:
 def _steps(facts: dict[str, Any], labelled: bool) -> Iterable[NextStep]:
     """The next steps, the most urgent first; `labelled`: people have labelled documents."""
     if not facts["has_documents"]:
-        yield NextStep(f"There are no documents yet: cranfield import … -o {facts['name']} brings a collection.")
-    if not facts["topics"]:
-        yield NextStep("There are no topics yet: put topics.jsonl next to the documents.")
+        yield NextStep("There are no documents yet: import a collection.", "/import", "lead")
+    elif not facts["topics"]:
+        yield NextStep("There are no topics yet: import them.", "/import", "lead")
     if not facts["runs"]:
         yield NextStep("There is no run yet: add one.", "/runs", "lead")
     for each in facts["rounds"]:
@@ -101,13 +102,41 @@ def _steps(facts: dict[str, Any], labelled: bool) -> Iterable[NextStep]:
         elif each.state == OPEN:
             full = f"Round {each.name} has all its {each.places} labels: review and close it."
             yield NextStep(full, "/rounds", "lead")
-    if facts["runs"] and not facts["rounds"]:
+    if facts["runs"] and facts["topics"] and not facts["rounds"]:
         lack = "No round of judging yet" if facts["has_qrels"] else "Nothing is judged yet"
         yield NextStep(f"{lack}: plan a round.", "/rounds/new", "lead")
     if labelled and not facts["versions"]:
         yield NextStep("There are labels, and no version of them is frozen yet.", "/versions", "lead")
     if facts["runs"] and (facts["has_qrels"] or labelled):
         yield NextStep("See which run is best.", "/runs")
+
+
+class GuideStep(NamedTuple):
+    """One step from an empty workspace to the first judgment: what to do, whether it is done, where, and as a command."""
+
+    said: str
+    done: bool
+    to: str
+    command: str
+
+
+def guide(content: Overview, bench: Bench, judges: int) -> list[GuideStep]:
+    """The steps from an empty workspace to the first judgment; `judges` is the number of people who may judge."""
+    places = places_of(bench)
+
+    def step(said: str, done: bool, to: str, command: str) -> GuideStep:
+        return GuideStep(said, done, to, fill(command, places))
+
+    imported, pooled = content.has_documents and bool(content.topics), bool(content.runs)
+    pool = "cranfield pool {runs}/* -o pool.jsonl && cranfield judge round {log} --pool pool.jsonl"
+    judge = "cranfield pool judge --judgments {log} --round 1 --collection {collection} --assessor {assessor}"
+    return [
+        step("Import a collection: its documents and topics.", imported, "/import", "cranfield import SOURCE {ws}"),
+        step("Add runs: the results of each system.", pooled, "/runs", "cp RUN {runs}/"),
+        step("Invite the people who judge.", judges > 1, "/people", "cranfield serve {ws} --invite assessor"),
+        step("Plan a round: which documents are judged, and by whom.", bool(content.rounds), "/rounds/new", pool),
+        step("Judge the first document.", False, "/judge", judge),
+    ]
 
 
 @page("/", VIEWER, "overview", reveals=PARTS)
@@ -118,7 +147,11 @@ def home(request: PageRequest) -> Page:
     content = overview(request.site.bench)
     steps = [each._asdict() for each in content.steps if request.may(each.role)]
     findings = ask(request, "check")
+    bench = request.site.bench
+    begins = request.may(LEAD) and not has_labels(bench)
+    first_steps = guide(content, bench, len(request.assessors())) if begins else []
     values = {**content.to_dict(), "next": steps, "check": findings.values()}
+    values |= {"guide": [each._asdict() for each in first_steps]}
     return Page(content.name, "home.html", values, {"findings": findings}, scripts=("live.js", "sort.js"))
 
 
