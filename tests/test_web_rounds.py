@@ -9,7 +9,6 @@ import pytest
 from browsers import Watched
 from cranfield.judging.event import Event
 from cranfield.judging.rounds import lease
-from cranfield.workbench.rendering import menu_of_all
 from workbench import Served, example, served
 
 if TYPE_CHECKING:
@@ -155,13 +154,6 @@ def test_what_changed_since_a_version_is_told_by_its_own_policy(site: Served) ->
     assert lead.send("/versions.json", {"name": "v1", "policy": "majority"}).status == 200
     found = waited(lambda: lead.get("/diff.json?a=v1").json())["answer"]
     assert (found["changed"], found["same"]) == ([], 1)
-
-
-def test_the_menu_names_pages_that_are_there_for_whoever_may(site: Served) -> None:
-    menu = menu_of_all()
-    assert [name for _, name, _ in menu][:3] == ["Judge", "Prefer", "Rounds"]
-    assert "/people" in site.client("ann").get("/versions").text
-    assert "/people" not in site.client("vic", "viewer").get("/versions").text
 
 
 def test_an_assessor_at_work_sees_only_their_own_labels(site: Served) -> None:

@@ -84,10 +84,10 @@ def refuse_blind(path: str, account: Account | None, site: Site, safe: str = "")
     """Raise Refusal for a path that reveals others' labels, gold or runs, if the account judges blind."""
     if work := blind_work(account, site):
         raise Refusal(
-            f"{path} shows labels of others, or runs, and you judge in {work}",
+            f"{path} is hidden while you judge in {work}",
             403,
             safe=safe,
-            advice="You may open it when a lead has closed what you judge in.",
+            advice="It depends on labels of others or on runs. It opens when a lead has closed your rounds and comparisons.",
         )
 
 

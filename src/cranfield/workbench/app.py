@@ -83,13 +83,13 @@ class _PageEndpoint:
             account, secret, by_token = await anyio.to_thread.run_sync(access_control.identify, request, self.site)
             response = await self._answer(request, account, secret, by_token)
         except (CranfieldError, UnicodeEncodeError) as error:
-            response = self._refused(request, account, self._refusal_for(error))
+            response = await anyio.to_thread.run_sync(self._refused, request, account, self._refusal_for(error))
         except ClientDisconnect:
             return
         except Exception as error:
             disk_full = isinstance(error, OSError) and error.errno in DISK
             refusal = self._refusal_for(error) if disk_full else self._failure(request)
-            response = self._refused(request, account, refusal)
+            response = await anyio.to_thread.run_sync(self._refused, request, account, refusal)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         if account is not None:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from cranfield.base.errors import CranfieldError
 from cranfield.base.results import Answer, defused
 from cranfield.base.text_layout import legible
-from cranfield.workbench.access_control import NOBODY, account_mark, may
+from cranfield.workbench.access_control import NOBODY, account_mark, blind_work, may
 from cranfield.workbench.links import link
-from cranfield.workbench.routes import Page, PageRequest, entries
+from cranfield.workbench.routes import GROUPS, RESULTS, Page, PageRequest, RouteEntry, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,22 +109,42 @@ def environment() -> Environment:
 
 def render(site: Site, request: PageRequest, page: Page) -> str:
     """A page as HTML."""
-    around = {**_frame(site, request.account, request.path), "request": request}
+    around = {**_frame(site, request.account, request.path, request.blind), "request": request}
     around |= {"scripts": page.scripts, "title": page.title}
     return environment().get_template(page.template).render({**page.values, **page.context, **around})
 
 
+class MenuGroup(NamedTuple):
+    """A group of the menu: its name, the paths and names of its pages, and whether the page that is shown belongs to it."""
+
+    name: str
+    pages: Sequence[tuple[str, str]]
+    current: bool
+
+
 @cache
-def menu_of_all() -> list[tuple[str, str, str]]:
-    """The pages of the menu in order: path, name and least role."""
-    ordered = sorted((entry.menu, entry.path, entry.role) for entry in entries() if entry.menu is not None)
-    return [(path, name, role) for (_, name), path, role in ordered]
+def menu_of_all() -> list[tuple[str, RouteEntry]]:
+    """The pages of the menu and their groups, in order; a page without a name only belongs to its group."""
+    listed = [(entry.menu, entry) for entry in entries() if entry.menu is not None]
+    listed.sort(key=lambda each: (GROUPS.index(each[0][0]), each[0][1], each[1].path))
+    return [(menu[0], entry) for menu, entry in listed]
 
 
-def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:
+def menu_for(role: str, blind: bool, here: str) -> list[MenuGroup]:
+    """The menu of a role on a page: groups with the pages that it may open; groups without any are left out."""
+    groups = []
+    for name in GROUPS:
+        entries_in = [entry for group, entry in menu_of_all() if group == name]
+        open_to = [each for each in entries_in if may(role, each.role) and not (blind and each.reveals == RESULTS)]
+        pages = [(each.path, each.menu[2]) for each in open_to if each.menu is not None and each.menu[2]]
+        if pages:
+            groups.append(MenuGroup(name, pages, here in [each.path for each in entries_in]))
+    return groups
+
+
+def _frame(site: Site, account: Account | None, path: str, blind: bool) -> dict[str, Any]:
     """The template values that every page needs: menu, account, theme."""
-    role = NOBODY if account is None else account.role
-    menu = [(path, name) for path, name, least in menu_of_all() if may(role, least)]
+    menu = menu_for(NOBODY if account is None else account.role, blind, path)
     theme = "" if account is None else str(account.settings.get("theme", ""))
     mark = "" if account is None else account_mark(site.bench.name, account)
     return {"workspace": site.bench.name, "account": account, "mark": mark, "menu": menu, "here": path, "theme": theme}
@@ -131,8 +152,12 @@ def _frame(site: Site, account: Account | None, path: str) -> dict[str, Any]:
 
 def error_page(site: Site, account: Account | None, refusal: Refusal) -> str:
     """The page of a refusal: what happened, what is safe, what to do."""
-    template = environment().get_template("error.html")
-    return template.render(title=refusal.problem, refusal=refusal, scripts=(), **_frame(site, account, ""))
+    try:
+        blind = bool(blind_work(account, site))
+    except CranfieldError:  # the database does not answer, which may be the reason of the refusal
+        blind = True
+    frame = _frame(site, account, "", blind)
+    return environment().get_template("error.html").render(title=refusal.problem, refusal=refusal, scripts=(), **frame)
 
 
 def csv_of(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

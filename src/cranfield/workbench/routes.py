@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 RESULTS, PARTS, NOTHING = "results", "parts", "nothing"  # what a route reveals, see above
+GROUPS = ("judge", "look", "decide", "manage")  # of the menu
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class RouteEntry(NamedTuple):
     table: bool
     body: str  # "form", or "file" for one that takes a file as its body
     reveals: str = RESULTS  # or PARTS, NOTHING
-    menu: tuple[int, str] | None = None  # its position in the menu, and its name there
+    menu: tuple[str, int, str] | None = None  # see `page`
     largest: int = 0  # bytes of the file that it takes; 0: those of a run
 
     @property
@@ -192,10 +193,13 @@ def page(
     role: str,
     verb: str = "",
     table: bool = False,
-    menu: tuple[int, str] | None = None,
+    menu: tuple[str, int, str] | None = None,
     reveals: str = RESULTS,
 ) -> Callable[[Any], Any]:
-    """Register a function that answers GET and changes nothing; `menu` is its position and its name in the menu."""
+    """Register a function that answers GET and changes nothing.
+
+    `menu` is the group of the page (one of GROUPS), its position and its name there; without a name it is not listed.
+    """
     return _register(path, "GET", role, verb, table, "", reveals, menu)
 
 

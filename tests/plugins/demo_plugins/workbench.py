@@ -18,7 +18,7 @@ class Conventions(WorkbenchQuestion):
         return presets()
 
 
-@page("/hello", VIEWER, "demo.hello", menu=(95, "Hello"))
+@page("/hello", VIEWER, "demo.hello", menu=("look", 95, "Hello"))
 def hello(request):
     """Greet whoever is here."""
     return Page("Hello", "demo_plugins:hello.html", {"greeting": f"Hello {request.account.name}"})

@@ -205,7 +205,7 @@ def _refusal(overruling: Collection[Any], transaction: Transaction, event: Event
     return None
 
 
-@page("/adjudicate", LEAD, "next_disputes", table=True, menu=(50, "Adjudicate"))
+@page("/adjudicate", LEAD, "next_disputes", table=True, menu=("decide", 20, "Adjudicate"))
 def adjudicate(request: PageRequest) -> Page:
     """The next document on which people differ: its topic, its text and the labels, without names."""
     topic, document = request.text("topic"), request.text("document")

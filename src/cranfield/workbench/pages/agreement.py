@@ -11,7 +11,7 @@ from cranfield.workbench.routes import Page, PageRequest, page
 MEASURE = "nDCG@10"
 
 
-@page("/agreement", LEAD, "jobs.ask agree", table=True, menu=(40, "Agreement"))
+@page("/agreement", LEAD, "jobs.ask agree", table=True, menu=("decide", 10, "Agreement"))
 def agreement(request: PageRequest) -> Page:
     """Inter-annotator agreement with intervals, confusions, drift over time, and how each person's labels rank runs."""
     round, by, measure = request.text("round"), request.text("by"), request.text("measure", MEASURE)

@@ -28,7 +28,7 @@ TOPIC_IDS = ("", "given", "ordinal")
 SHOWN = 50  # findings on the page
 
 
-@page("/import", LEAD, "commands.workspaces.import_uploads", menu=(65, "Import"))
+@page("/import", LEAD, "commands.workspaces.import_uploads", menu=("manage", 50, "Import"))
 def imports(request: PageRequest) -> Page:
     """What the collection lacks, the uploads that wait, and the state of the import."""
     site, bench = request.site, request.site.bench

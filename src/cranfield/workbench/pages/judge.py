@@ -137,7 +137,7 @@ def _assignment(desk: Leaseholder, event: Event, changes: Any) -> Any:
 LAST_LABEL = 10**6  # the largest offset into the list of one's labels
 
 
-@page("/judge", ASSESSOR, "assessment.work", menu=(10, "Judge"), reveals=NOTHING)
+@page("/judge", ASSESSOR, "assessment.work", menu=("judge", 10, "Judge"), reveals=NOTHING)
 def judge(request: PageRequest) -> Page:
     """The next document to judge with its topic, the progress, and one's own labels; leases up to three documents."""
     topic, document = request.text("topic"), request.text("document")

@@ -28,7 +28,7 @@ MEASURES = {True: "nDCG@10 AP", False: "P@10 DCG@10"}  # defaults for a sample o
 LAST = 2**53
 
 
-@page("/models", LEAD, "judging.model_runs", table=True, menu=(55, "Models"))
+@page("/models", LEAD, "judging.model_runs", table=True, menu=("decide", 40, "Models"))
 def models(request: PageRequest) -> Page:
     """Requests, costs and failures of LLM judges; for one of them calibration, probes, drift and estimates."""
     named = request.text("model")

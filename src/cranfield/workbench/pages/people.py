@@ -184,7 +184,7 @@ def end_token(request: PageRequest) -> ActionResult:
     return ActionResult("/me")
 
 
-@page("/people", LEAD, "accounts.all", menu=(100, "People"))
+@page("/people", LEAD, "accounts.all", menu=("manage", 90, "People"))
 def people(request: PageRequest, invitation_link: str = "") -> Page:
     """Every account, and the open invitations."""
     accounts = request.site.accounts

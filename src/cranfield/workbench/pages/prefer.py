@@ -430,7 +430,7 @@ def comparison_result(bench: Bench, name: str) -> ComparisonResult:
     return ComparisonResult(*about, topics, people, sides[1.0], sides[-1.0])
 
 
-@page("/prefer", ASSESSOR, "next_pairs", menu=(20, "Prefer"), reveals=NOTHING)
+@page("/prefer", ASSESSOR, "next_pairs", menu=("judge", 20, "Prefer"), reveals=NOTHING)
 def compare_next(request: PageRequest) -> Page:
     """The next two documents or result lists to compare, on random sides."""
     answer = next_pairs(request, request.text("comparison"))
@@ -471,7 +471,7 @@ def post_preferences(request: PageRequest) -> ActionResult:
     return ActionResult(link("/prefer", comparison=name), values)
 
 
-@page("/preferences", LEAD, "comparison_result", table=True)
+@page("/preferences", LEAD, "comparison_result", table=True, menu=("decide", 30, "Preferences"))
 def results(request: PageRequest) -> Page:
     """All comparisons with their results, and a form to open another one."""
     bench, name = request.site.bench, request.text("comparison")

@@ -81,7 +81,7 @@ POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed")  # pa
 USUAL = {"strategy": "depth", "depth": "20", "overlap": "1", "lease": "30", "gold_count": "20"}
 
 
-@page("/rounds", LEAD, "judging.round_statuses", table=True, menu=(30, "Rounds"))
+@page("/rounds", LEAD, "judging.round_statuses", table=True, menu=("manage", 10, "Rounds"))
 def rounds(request: PageRequest) -> Page:
     """Every round: its progress, who is at work, what is left."""
     log = request.site.bench.log
@@ -99,7 +99,7 @@ def _round(each: RoundStatus) -> dict[str, Any]:
     return {**values, "hours_left": None if hours is None else round(hours, 2)}
 
 
-@page("/rounds/new", LEAD, "jobs.ask pool-plan", table=True)
+@page("/rounds/new", LEAD, "jobs.ask pool-plan", table=True, menu=("manage", 20, "Plan a round"))
 def new_round(request: PageRequest) -> Page:
     """Choose runs, strategy and depth, and see size, overlap and hours before starting."""
     bench = request.site.bench
@@ -158,7 +158,7 @@ def _share(request: PageRequest, name: str) -> float:
     return value / 100
 
 
-@page("/round", LEAD, "judging.round_statuses")
+@page("/round", LEAD, "judging.round_statuses", menu=("manage", 10, ""))
 def one_round(request: PageRequest) -> Page:
     """One round: progress of each person, leased documents, what is left, and whether to close it."""
     name = request.required("name")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PIECE = 1 << 20  # bytes
 
 
-@page("/runs", VIEWER, "jobs.ask leaderboard", table=True, menu=(60, "Runs"))
+@page("/runs", VIEWER, "jobs.ask leaderboard", table=True, menu=("look", 10, "Runs"))
 def runs(request: PageRequest) -> Page:
     """The leaderboard with rank intervals, tiers and judged@k; with new=RUN, whether that run can be scored."""
     bench = request.site.bench
@@ -51,7 +51,7 @@ def add_run(request: PageRequest) -> ActionResult:
     return ActionResult(link("/runs", new=added.run.name), {"name": added.run.name, **findings})
 
 
-@page("/compare", VIEWER, "jobs.ask compare", table=True, menu=(70, "Compare"))
+@page("/compare", VIEWER, "jobs.ask compare", table=True, menu=("look", 20, "Compare"))
 def compare(request: PageRequest) -> Page:
     """The comparison of two runs: verdict, differences by topic, scatter plot, curves, costs; optionally for a category."""
     bench = request.site.bench

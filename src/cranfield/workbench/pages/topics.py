@@ -99,7 +99,7 @@ CARRIED = ("measures", "judgments", "policy", "order")  # parameters that links 
 SCRIPTS = ("live.js", "sort.js", "topic.js")
 
 
-@page("/topic", VIEWER, "jobs.ask sides", table=True, menu=(80, "Topics"), reveals=PARTS)
+@page("/topic", VIEWER, "jobs.ask sides", table=True, menu=("look", 30, "Topics"), reveals=PARTS)
 def topic(request: PageRequest) -> Page:
     """Two runs on one topic side by side; without a topic, the list of topics."""
     name = request.text("topic")
@@ -261,7 +261,7 @@ def judge_this(request: PageRequest) -> ActionResult:
 LONGEST = 400_000  # characters shown at once
 
 
-@page("/document", VIEWER, "site.document", reveals=NOTHING)
+@page("/document", VIEWER, "site.document", menu=("look", 30, ""), reveals=NOTHING)
 def document(request: PageRequest) -> Page:
     """The text of a document, with the words of a topic's query marked."""
     identity, topic = request.required("id"), request.text("topic")
@@ -280,7 +280,7 @@ def document(request: PageRequest) -> Page:
     return Page(content.title or content.id, "document.html", values, context)
 
 
-@page("/label", VIEWER, "judging.blame", table=True, reveals=PARTS)
+@page("/label", VIEWER, "judging.blame", table=True, menu=("look", 30, ""), reveals=PARTS)
 def label(request: PageRequest) -> Page:
     """The history of a label: every event on it, and which one is current."""
     topic, document = request.required("topic"), request.required("document")

@@ -12,7 +12,7 @@ from cranfield.workbench.rendering import csv_of
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 
-@page("/versions", VIEWER, "judging.all_versions", table=True, menu=(90, "Versions"))
+@page("/versions", VIEWER, "judging.all_versions", table=True, menu=("look", 40, "Versions"))
 def versions(request: PageRequest) -> Page:
     """Frozen versions of the qrels: name, policy, number of judgments, hash."""
     log = request.site.bench.log
@@ -31,7 +31,7 @@ def freeze_now(request: PageRequest) -> ActionResult:
     return ActionResult("/versions", values)
 
 
-@page("/version", VIEWER, "judging.thaw", table=True)
+@page("/version", VIEWER, "judging.thaw", table=True, menu=("look", 40, ""))
 def version(request: PageRequest) -> Page:
     """The qrels of a version, computed again and checked against their hash; the table has every judgment."""
     name = request.required("name")
@@ -49,7 +49,7 @@ def version(request: PageRequest) -> Page:
     return Page(name, "version.html", values, table=csv_of(["topic", "document", "grade"], rows))
 
 
-@page("/diff", VIEWER, "jobs.ask diff", table=True)
+@page("/diff", VIEWER, "jobs.ask diff", table=True, menu=("look", 40, ""))
 def diff(request: PageRequest) -> Page:
     """The labels that changed from one version to another or to now, and the verdicts that changed."""
     names = [each.name for each in all_versions(request.site.bench.log)]
