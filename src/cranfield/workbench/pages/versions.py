@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cranfield.judging.policies import PolicySettings, policies
+from cranfield.judging.policies import policies
 from cranfield.judging.version_cache import summary_of
 from cranfield.judging.versions import Versions, all_versions, cached_summary, find_version, freeze, thaw
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.rendering import csv_of
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+from cranfield.workbench.worker_pool import frozen_values
 
 if TYPE_CHECKING:
     from cranfield.judging.log import Log
+
+
+SMALL = 20_000  # events or judgments: a version of no more is computed by the server's own process
 
 
 @page("/versions", VIEWER, "judging.all_versions", table=True, menu=("look", 40, "Versions"))
@@ -29,13 +33,11 @@ def versions(request: PageRequest) -> Page:
 @action("/versions", LEAD, "judging.freeze")
 def freeze_now(request: PageRequest) -> ActionResult:
     """Freeze the current labels under a name."""
-    name, policy = request.form_field("name").strip(), request.form_field("policy", "latest")
-    version, decided = freeze(request.site.bench.log, name, policy, PolicySettings(), request.form_field("note"))
-    values = {"name": version.name, "hash": version.hash, "documents": version.documents, "notes": decided.notes()}
+    how: dict[str, Any] = {"name": request.form_field("name").strip(), "policy": request.form_field("policy", "latest")}
+    how["note"] = request.form_field("note")
+    log = request.site.bench.log
+    values = request.site.jobs.freeze(**how) if log.place() > SMALL else frozen_values(*freeze(log, **how))
     return ActionResult("/versions", values)
-
-
-SMALL = 20_000  # judgments of a version that is computed while the page waits
 
 
 @page("/version", VIEWER, "jobs.ask version", table=True, menu=("look", 40, ""))
