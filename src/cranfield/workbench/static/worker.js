@@ -1,6 +1,6 @@
 // The service worker: pages of judging load from the network first. Without a connection they load as the same account
 // saw them last. Each account has one cache, and signing out empties all of them.
-const PAGES = new Set(["/judge", "/prefer", "/adjudicate"]);
+const PAGES = new Set(["/judge", "/search", "/prefer", "/adjudicate"]);
 const PREFIX = "cranfield ";
 const CURRENT = "/current-account"; // in the cache `PREFIX`: the account that was signed in last
 const GATEWAY = [502, 504]; // a proxy whose server is down
