@@ -219,6 +219,13 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/login": [{"next": "/runs"}],
     "/me": [{}],
     "/prefer": [{}, {"comparison": "lists"}, {"comparison": "documents"}, {"comparison": "no such"}],
+    "/search": [
+        {},
+        {"words": "t2"},
+        *({"topic": "t1", "query": query} for query in ("roses", "text d03", "", "no such")),
+        {"topic": "t2", "query": "roses", "from": "10"},
+        {"topic": "no such"},
+    ],
     "/topic": [
         {},
         {"words": "roses t1"},
@@ -269,6 +276,18 @@ SENT: dict[str, list[dict[str, Any]]] = {
     "/me/password": [{"old": PASSWORD, "new": "short"}, {"old": PASSWORD, "new": PASSWORD}],
     "/me/token": [{"label": "script"}],
     "/me/token/end": [{"id": "1"}],
+    "/search": [  # documents of the pool, of gold, held by others, judged by others, of no round
+        *({"events": [label(f"s-{each}", each, query="roses", rank=1)]} for each in DOCUMENTS),
+        *({"events": [label(f"t-{each}", each, grade=2, query="text", rank=2)]} for each in DOCUMENTS[::3]),
+        {"events": [label("s1", "no such"), label("s2", "d01", topic="no such"), label("s3", "d01", grade=7)]},
+        {"events": [label("bob-pooled-0", "d01"), label("cy-t1-d00", "d00")]},
+        *(
+            {"events": [{"id": f"w-{each}", "kind": "withdrawal", "refers": each}]}
+            for each in ("s-d00", "t-d03", "cy-t1-d00", "bob-pooled-0", "no such")
+        ),
+        {"topic": "t1", "document": "d05", "query": "roses", "rank": "3", "grade": "1", "id": "s-form"},
+        {},
+    ],
     "/prefer": [
         {
             "of": "lists",

@@ -71,6 +71,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/rounds": [{}],
     "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],
     "/runs": [{}, {"new": RUN}, {"new": EVIL, "measures": EVIL}, {"judgments": "log"}],
+    "/search": [{}, {"words": EVIL}, {"topic": TOPIC}, {"topic": TOPIC, "query": EVIL}, {"topic": "2", "query": ""}],
     "/topic": [{}, {"topic": TOPIC, "one": RUN, "other": "plain.json", "document": DOCUMENT}, {"topic": EVIL + "?"}],
     "/version": [{"name": VERSION}, {"name": EVIL}],
     "/versions": [{}],

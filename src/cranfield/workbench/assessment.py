@@ -159,7 +159,7 @@ def work(request: PageRequest, name: str, subject: Subject | None, first: int, a
     """
     bench, documents, assessor = request.site.bench, request.site.document, request.name
     if subject is not None and not name:
-        return JudgingWork(**_terms(bench, None), **document_views(bench, documents, [subject]))
+        return JudgingWork(**terms(bench, None), **document_views(bench, documents, [subject]))
     rounds = rounds_of(bench, assessor)
     if not name:
         open_rounds = [each for each in rounds if each.state == OPEN]
@@ -178,7 +178,7 @@ def work(request: PageRequest, name: str, subject: Subject | None, first: int, a
         guidelines=bench.guideline(),
         **reason_for_nothing(plan, leases),
         **_own(bench, documents, plan, assessor, subject, first),
-        **_terms(bench, plan),
+        **terms(bench, plan),
         **document_views(bench, documents, subjects),
     )
 
@@ -216,7 +216,7 @@ def reason_for_nothing(plan: Round, leases: Sequence[Lease] | NoLease) -> dict[s
 # topics and grades
 
 
-def _terms(bench: Bench, plan: Round | None) -> dict[str, Any]:
+def terms(bench: Bench, plan: Round | None) -> dict[str, Any]:
     """The grades of a round with their meanings, and the questions on further aspects."""
     return {
         "grades": grade_options(plan_scale(bench, plan), bench.grades()),
@@ -301,13 +301,14 @@ def _own(
         own = own_pace(transaction, plan.name, assessor, PAGE)
     return {
         "progress": round_progress(bench, plan, assessor, own),
-        "labels": [_label(documents, event) for event in labels[:PAGE]],
+        "labels": [own_label_view(documents, event) for event in labels[:PAGE]],
         "more_labels": len(labels) > PAGE,
-        "label": None if about is None else _label(documents, about),
+        "label": None if about is None else own_label_view(documents, about),
     }
 
 
-def _label(documents: Documents, event: Event) -> OwnLabel:
+def own_label_view(documents: Documents, event: Event) -> OwnLabel:
+    """A label of the assessor with the title of its document."""
     try:
         document = documents(event.document)
     except DataError:
