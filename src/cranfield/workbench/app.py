@@ -22,7 +22,17 @@ from starlette.routing import Route
 from cranfield.base.errors import CranfieldError
 from cranfield.base.results import as_json, plain
 from cranfield.http.body import DEEP, STRANGER_BYTES, STRANGER_SECONDS, announced, is_deep, patience, read_body
-from cranfield.http.refusal import DISK, HEADERS, SAFE, NotFound, Refusal, refusal_of, refuse_host, refuse_origin
+from cranfield.http.refusal import (
+    DISK,
+    HEADERS,
+    SAFE,
+    NotFound,
+    Refusal,
+    page_policy,
+    refusal_of,
+    refuse_host,
+    refuse_origin,
+)
 from cranfield.inputs.workspace import UPLOAD
 from cranfield.workbench import access_control
 from cranfield.workbench.rendering import error_page, render, statics
@@ -149,9 +159,14 @@ class _PageEndpoint:
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
             return Response(page.table.encode("utf-8", "backslashreplace"), page.status, headers, CSV)
         if self.twin == "json":
-            return _tagged(request, as_json(plain(page.values)), page)
+            return _tagged(request, as_json(plain(page.values)).encode("utf-8", "backslashreplace"), page, JSON)
+        if page.raw is not None:
+            raw = _tagged(request, page.raw.content, page, page.raw.kind)
+            raw.headers["Content-Security-Policy"] = page.raw.policy
+            return raw
+        headers = {"Content-Security-Policy": page_policy(page.image_hosts)} if page.image_hosts else {}
         html = await anyio.to_thread.run_sync(render, self.site, page_request, page)
-        return Response(html.encode("utf-8", "backslashreplace"), page.status, media_type=HTML)
+        return Response(html.encode("utf-8", "backslashreplace"), page.status, headers, HTML)
 
     def _refused(self, request: Request, account: Account | None, refusal: Refusal) -> Response:
         headers = {"Retry-After": f"{max(1, round(refusal.wait))}"} if refusal.wait else {}
@@ -192,14 +207,13 @@ class _PageEndpoint:
         return Refusal(message, 500, safe="", advice=advice)
 
 
-def _tagged(request: Request, text: str, page: Page) -> Response:
-    """JSON with an ETag; a client that has the same JSON already gets an empty 304."""
-    body = text.encode("utf-8", "backslashreplace")
+def _tagged(request: Request, body: bytes, page: Page, kind: str) -> Response:
+    """A body with an ETag; a client that has the same already gets an empty 304."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if request.headers.get("if-none-match") == tag and page.status == 200:
         return Response(status_code=304, headers=headers)
-    return Response(body, page.status, headers, JSON)
+    return Response(body, page.status, headers, kind)
 
 
 async def _spool(request: Request, file: Any, seconds: float, largest: int) -> None:

@@ -21,6 +21,7 @@ from cranfield.workbench.assessment import (
     PAGE,
     JudgingWork,
     document_views,
+    image_hosts,
     plan_scale,
     reason_for_nothing,
     round_progress,
@@ -146,7 +147,9 @@ def judge(request: PageRequest) -> Page:
     answer = work(request, request.text("round"), subject, first, ahead)
     title = "Judge" if not answer.items else answer.items[0].title or answer.items[0].document
     script = "judge.js" if answer.round or answer.items else "waiting.js"
-    return Page(title, "judge.html", answer.to_dict(), _context(request, answer, first, subject), scripts=(script,))
+    hosts = image_hosts(request.site.bench)
+    context = _context(request, answer, first, subject)
+    return Page(title, "judge.html", answer.to_dict(), context, scripts=(script,), image_hosts=hosts)
 
 
 def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tuple[str, str] | None) -> dict[str, Any]:
