@@ -153,6 +153,8 @@ standing = _table(
     *_texts("side", "topic", "document", "other", "aspect", "assessor"),
     _flag("repeat"),
     *_texts("event", "time"),
+    Column("grade", Double),  # of the event, as its source: policies read no other table
+    *_texts("source"),
 )
 
 rounds = _table("rounds", *_keys("name"), *_texts("definition", "state", "created"))
