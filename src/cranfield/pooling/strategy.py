@@ -307,6 +307,8 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
 class Picker(ABC):
     """Picks the documents of one topic in the order of judging."""
 
+    replays: ClassVar[bool] = True  # whether the order of earlier labels counts, so that they must be replayed
+
     def __init__(self, candidates: Candidates) -> None:
         self.candidates = candidates
         self.picked = np.zeros(len(candidates), bool)
