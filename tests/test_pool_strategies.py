@@ -245,7 +245,7 @@ def learned(labels: dict[str, bool]) -> tuple[RelevanceModel, dict[int, bool]]:
 
 def test_the_words_of_a_model_speak_for_and_against() -> None:
     model, labels = learned({"r0": True, "r1": True, "n0": False, "n1": False})
-    words = {each.word: each.weight for each in model.words(model.trained(labels), labels)}
+    words = dict(model.words(model.trained(labels), labels))
     assert words["glass"] > 0 > words["puncture"]
 
 

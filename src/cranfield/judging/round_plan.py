@@ -200,6 +200,7 @@ class Round:
     strategy: str = ""  # of an adaptive round; empty for one whose documents are all known
     rel: float = 1.0
     lists: Lists = field(default_factory=dict)  # for the strategy
+    cap: ItemCount = 0  # documents of a topic that the strategy may ask for; 0: all
     sample: str = ""  # how documents were drawn at random; empty if they were not
     unit: SampleUnit = DOCUMENTS
     frame: dict[str, list[Id]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents

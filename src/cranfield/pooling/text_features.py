@@ -16,6 +16,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -249,14 +250,13 @@ class TextFeatures(ABC):
             raise DataError(f"topic {topic!r} is not among the {len(self.topics)} of the collection")
         return self.topics[topic]
 
-    def names(self, columns: Sequence[int], documents: Iterable[str]) -> dict[int, str]:
-        """The most frequent word of each column in these documents."""
+    def names(self, columns: Sequence[int], texts: Iterable[str]) -> dict[int, str]:
+        """The most frequent word of each column in these texts."""
         known, wanted = WordColumns(), set(columns)
         words: dict[int, Counter[str]] = {column: Counter() for column in columns}
-        for document in documents:
-            for word in words_of(self.text(document)):
-                if known[word] in wanted:
-                    words[known[word]][word] += 1
+        for word in chain.from_iterable(map(words_of, texts)):
+            if known[word] in wanted:
+                words[known[word]][word] += 1
         return {column: counts.most_common(1)[0][0] for column, counts in words.items() if counts}
 
 

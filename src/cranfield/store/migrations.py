@@ -140,6 +140,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     10: (  # Where the passages that somebody marked begin and end in the text.
         "ALTER TABLE events ADD COLUMN passages {text} NOT NULL DEFAULT ''",
     ),
+    11: (  # What strategies that read documents learned about the topics of a round.
+        """CREATE TABLE topic_models (
+            round {text} NOT NULL, topic {text} NOT NULL, labels {int} NOT NULL, relevant {int} NOT NULL,
+            expected {double}, trained {text} NOT NULL, digest {text} NOT NULL, words {text} NOT NULL,
+            documents {text} NOT NULL, PRIMARY KEY (round, topic))""",
+    ),
 }
 
 

@@ -12,12 +12,12 @@ The model depends on the labels alone, not on the order in which they came: the 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.base.parameters import Real, Whole
-from cranfield.pooling.strategy import Picker, Strategy
+from cranfield.pooling.strategy import LearnedState, Picker, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 DIGITS = 7  # of a score: smaller differences are those of rounding, and the earlier document comes first
 MOST_STEPS, PRECISION = 20_000, 1e-9  # of the regression
+NAMED = 200  # labelled documents in which the words of columns are looked up
 EARLY = 10  # the minimum number of labels for an estimate of what is left
 
 
@@ -67,29 +68,32 @@ class _Learner(Picker):
         self._order: list[int] = []
         self._trained = False
 
-    def choose(self) -> int:
-        if not self._trained:
+    def _train(self) -> Floats:
+        """The weights by all labels so far."""
+        if self._weights is None or not self._trained:
             self._weights = self.model.trained(self.labels, self._weights)
             self._order = ranked(self.model.scores(self._weights))
             self._trained = True
+        return self._weights
+
+    def choose(self) -> int:
+        self._train()
         return next(document for document in self._order if not self.picked[document])
 
     def tell(self, document: int, relevant: bool) -> None:
         self.labels[document] = relevant
         self._trained = False
 
+    def state(self) -> LearnedState:
+        weights = self._train()
+        expected = expected_left(self.model.scores(weights), self.labels)
+        return LearnedState(expected, self.model.words(weights, self.labels))
+
 
 def ranked(scores: Floats) -> list[int]:
     """The documents by score, the highest first; among equals in the order of the candidates."""
     order: list[int] = np.argsort(-scores.round(DIGITS), kind="stable").tolist()
     return order
-
-
-class WordWeight(NamedTuple):
-    """A word and its weight in a model: above 0 if it speaks for relevance."""
-
-    word: str
-    weight: float
 
 
 class RelevanceModel:
@@ -132,14 +136,14 @@ class RelevanceModel:
         """The score of each candidate."""
         return np.asarray(self.rows[: len(self.candidates)] @ weights)
 
-    def words(self, weights: Floats, labels: Mapping[int, bool], n: int = 10) -> list[WordWeight]:
+    def words(self, weights: Floats, labels: Mapping[int, bool], n: int = 10) -> list[tuple[str, float]]:
         """The words with the largest weights, for and against relevance; `weights` are of `self.rows`."""
         order = np.argsort(-np.abs(weights[:-1]), kind="stable")[:n]
         columns = self._features.columns[order].tolist()
-        documents = [self.candidates.documents[i] for i in sorted(labels)][:200]
-        names = self.texts.names(columns, documents) if columns else {}
+        documents = [self.candidates.documents[i] for i in sorted(labels)][:NAMED]
+        names = self.texts.names(columns, [self.texts.topic(self.candidates.topic), *map(self.texts.text, documents)])
         pairs = zip(columns, weights[:-1][order].tolist(), strict=True)
-        return [WordWeight(names[column], weight) for column, weight in pairs if column in names]
+        return [(names[column], weight) for column, weight in pairs if column in names]
 
 
 def expected_left(scores: Floats, labels: Mapping[int, bool]) -> float | None:
