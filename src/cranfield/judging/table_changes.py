@@ -421,7 +421,7 @@ OVER = (
 @cache
 def _listed(locked: bool, timed: bool) -> Select[Any]:
     """The query for every round, with locks and the server's time."""
-    query = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
+    query = select(*(tables.rounds.c[name] for name in ("name", "state", "created", "changed")), OVER.label("over"))
     if locked:
         query = query.add_columns(literal_column(TOGETHER), literal_column(ABOVE))
     return query.add_columns(literal_column(SERVERS_TIME).label("now")) if timed else query

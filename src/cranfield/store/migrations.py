@@ -160,6 +160,31 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE standing_with_grades RENAME TO standing",
         "CREATE INDEX standing_preferences ON standing (aspect, assessor) WHERE side = 'preference'",
     ),
+    12: (  # Changes of open rounds; the order of assignment and the number of wanted labels, which a change may alter.
+        "ALTER TABLE rounds ADD COLUMN changed {text} NOT NULL DEFAULT ''",
+        """CREATE TABLE round_changes (
+            id {text} PRIMARY KEY, round {text} NOT NULL, number {int} NOT NULL, definition {text} NOT NULL)""",
+        "CREATE INDEX round_changes_round ON round_changes (round, number)",
+        "ALTER TABLE items ADD COLUMN position {int} NOT NULL DEFAULT 0",
+        "ALTER TABLE items ADD COLUMN wanted {int} NOT NULL DEFAULT 0",
+        "UPDATE items SET position = item, wanted = overlap",
+        "ALTER TABLE places ADD COLUMN position {int} NOT NULL DEFAULT 0",
+        "UPDATE places SET position = item",
+        "DROP INDEX places_free",
+        "DROP INDEX places_free_of_topic",
+        "DROP INDEX places_held",
+        "DROP INDEX places_assessor",
+        "CREATE INDEX places_free ON places (round, position, slot) WHERE state = 'free'",
+        "CREATE INDEX places_free_of_topic ON places (round, topic, position, slot) WHERE state = 'free'",
+        "CREATE INDEX places_held ON places (round, assessor, until, item, slot) WHERE state = 'leased'",
+        "CREATE INDEX places_assessor ON places (round, assessor, until, position, slot)",
+    ),
+    13: (  # What strategies that read documents learned about the topics of a round.
+        """CREATE TABLE topic_models (
+            round {text} NOT NULL, topic {text} NOT NULL, labels {int} NOT NULL, relevant {int} NOT NULL,
+            expected {double}, trained {text} NOT NULL, digest {text} NOT NULL, words {text} NOT NULL,
+            documents {text} NOT NULL, PRIMARY KEY (round, topic))""",
+    ),
 }
 
 
