@@ -161,7 +161,7 @@ class CardSource(Protocol):
 
     @property
     def id(self) -> str:
-        """The id."""
+        """The id, as runs and judgments name it."""
 
     @property
     def title(self) -> str:
@@ -169,7 +169,7 @@ class CardSource(Protocol):
 
     @property
     def text(self) -> str:
-        """The text."""
+        """The text that assessors judge; may be empty."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
