@@ -58,7 +58,7 @@ class Secrets(NamedTuple):
 
 WORLDS = (
     Secrets("saffron", ("alpha", "beta", "gamma", "delta"), False, (0, 2, 1, 0, 1), (1, 0, 2, 2)),
-    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), False, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
+    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), True, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
 )
 
 

@@ -181,6 +181,7 @@ class Bench:
     def __init__(self, folder: str, db: str | None = None, clock: Callable[[], str] | None = None) -> None:
         from cranfield.judging.database_log import DatabaseLog
         from cranfield.judging.log_location import is_database
+        from cranfield.judging.version_cache import VersionCache
 
         self.folder = os.path.abspath(folder)
         if not os.path.isdir(self.folder):
@@ -190,6 +191,7 @@ class Bench:
             raise DataError(f"{db}: expected a database: postgresql://user@host/name, or a file ending in .db")
         self.state = own_folder(os.path.join(self.folder, STATE))
         self.log: DatabaseLog = DatabaseLog(self.location, clock)
+        self.log.version_cache = VersionCache(os.path.join(self.state, "versions"))
         self.hashes = FileHashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
         self._read: dict[str, tuple[Mark, Any]] = {}

@@ -12,7 +12,7 @@ from cranfield.commands.pooling import Depths, pool, reuse, statistics
 from cranfield.inputs.disk_caches import mark_of
 from cranfield.inputs.selection import has_labels, inputs_of
 from cranfield.judging.round_plan import RoundItem, RoundPlan, frame_of, plan_items
-from cranfield.judging.round_status import pace
+from cranfield.judging.round_status import label_pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
 from cranfield.pooling.strategy import STRATEGIES
 from cranfield.workbench.question import (
@@ -60,11 +60,10 @@ class PoolPlanQuestion(RunsQuestion):
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         documents, judged, _ = self.documents(bench, tell)
-        before = pace(bench.log)
-        seconds = self.seconds or before or 60.0
-        source = "as given" if self.seconds else "the median so far" if before else "a guess: nobody has labelled yet"
+        seconds, source = (self.seconds, "as given") if self.seconds else label_pace(bench.log)
         plan = RoundPlan.of(documents, self.strategy, seconds, source, judged)
-        return Both(plan, statistics(inputs_of(bench, self.files(bench)), Depths(self.depth), seconds), "pool")
+        about = statistics(inputs_of(bench, self.files(bench)), Depths(self.depth))
+        return Both(plan, replace(about, seconds=None), "pool")  # the hours are those of the plan
 
     def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
         """The documents of the round, the number left out because they have a label, and the frame of the sample."""
