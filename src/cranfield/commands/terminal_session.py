@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import cranfield
+from cranfield.base.card import card_text, document_card
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
 from cranfield.base.parameters import shortened
@@ -38,7 +39,7 @@ from cranfield.judging.round_status import round_statuses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cranfield.base.collection import Grade
+    from cranfield.base.collection import Collection, Grade
     from cranfield.formats.label_files import Judgment
     from cranfield.formats.topic_tables import TopicTable
     from cranfield.judging.log import Log
@@ -487,6 +488,14 @@ class TerminalSession:
         self.log.close()
 
 
+def _cards(collection: Collection, texts: Mapping[str, str]) -> Mapping[str, str]:
+    """The documents as their cards show them; their titles and texts if the collection has no template."""
+    template = collection.card
+    if template is None:
+        return texts
+    return {each.id: card_text(document_card(template, each), each.text) for each in collection.documents()}
+
+
 def open_session(
     inputs: Inputs,
     depths: Depths,
@@ -529,7 +538,7 @@ def open_session(
         else:
             source = _source(log, inputs, depths, assessor, pool, round, texts=texts, **options)
         grades = {} if opened is None else opened.grades
-        documents = None if texts is None else texts.documents
+        documents = None if texts is None else texts.documents if opened is None else _cards(opened, texts.documents)
         need = AssessorNeed(topics, documents, grades, scale or source.scale or tuple(grades))
         guideline_hash = "" if guideline is None else hash_of_file(guideline)
         progress = JudgingProgress(Follower(log, assessor), overlap, adjudicate)
