@@ -51,6 +51,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
         {"id": "empty"},
         {"id": EVIL * 2},
     ],
+    "/guidelines": [{}, {"since": EVIL}, {"version": "sha256"}],
+    "/guidelines/edit": [{}],
     "/import": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
     "/judge": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],

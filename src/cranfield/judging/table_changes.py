@@ -20,6 +20,7 @@ from sqlalchemy import Table, Text, bindparam, delete, func, insert, literal_col
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.base.errors import DataError
+from cranfield.judging import guidelines
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
 from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
 from cranfield.judging.event import DEFAULTS, RELEVANCE, AddedEvents, Event, new_events, refuse_unknown_withdrawals
@@ -54,7 +55,7 @@ COMPLETE = f"""SELECT least(
 
 
 T = TypeVar("T")
-CHANGES = APPLIED | question_store.APPLIED
+CHANGES = APPLIED | guidelines.APPLIED | question_store.APPLIED
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:

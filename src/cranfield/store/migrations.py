@@ -140,6 +140,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     10: (  # Where the passages that somebody marked begin and end in the text.
         "ALTER TABLE events ADD COLUMN passages {text} NOT NULL DEFAULT ''",
     ),
+    11: (  # Versions of the guidelines and of the meanings of grades, to which events refer by their hash.
+        """CREATE TABLE guidelines (
+            number {int} NOT NULL PRIMARY KEY, hash {text} NOT NULL, definition {text} NOT NULL, author {text} NOT NULL,
+            created {text} NOT NULL)""",
+        "CREATE INDEX guidelines_hash ON guidelines (hash)",
+    ),
 }
 
 
