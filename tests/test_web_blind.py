@@ -59,7 +59,7 @@ class Secrets(NamedTuple):
 
 WORLDS = (
     Secrets("saffron", ("alpha", "beta", "gamma", "delta"), False, (0, 2, 1, 0, 1), (1, 0, 2, 2)),
-    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), False, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
+    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), True, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
 )
 
 
@@ -67,12 +67,17 @@ def folder_of(folder: Path, secrets: Secrets) -> Path:
     """The files of a workspace; both have the same name."""
     (folder / "runs").mkdir(parents=True)
     rows = [{"id": each, "title": f"Title {each}", "text": f"Text {each} of roses"} for each in DOCUMENTS]
+    rows[0] |= {"image": "rose.png", "price": 3}
+    (folder / "images").mkdir()
+    (folder / "images" / "rose.png").write_bytes(b"\x89PNG\r\n\x1a\nrose")
     (folder / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     topics = [{"id": each, "title": f"roses {each}", "description": "roses", "narrative": ""} for each in TOPICS]
     (folder / "topics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in topics))
     (folder / "guidelines.md").write_text("# Guidelines\n\nRead.\n")
     grades = "".join(f'[grades.{grade}]\nlabel = "label {grade}"\n' for grade in (0, 1, 2))
-    (folder / "collection.toml").write_text(f'name = "c"\ntitle = "c"\n[grades]\nrelevant_from = 1\n{grades}')
+    (folder / "collection.toml").write_text(
+        f'name = "c"\ntitle = "c"\n[grades]\nrelevant_from = 1\n{grades}[card]\nkind = "product"\n'
+    )
     gold = [f"{topic} 0 {each} {grade}\n" for topic in TOPICS for each, grade in zip(GOLD, secrets.gold, strict=True)]
     (folder / "qrels.txt").write_text("".join(gold))
     ahead, turned = POOL, [*POOL[1:], POOL[0]]
@@ -210,6 +215,7 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/document": [{"id": each, "topic": "t1"} for each in ("d00", "d12", "no such")] + [{}],
     "/enter": [{"key": "no such"}],
     "/guidelines": [{}, {"now": "1"}, {"version": "none"}, {"since": "sha256"}],
+    "/image": [{"id": "d00", "field": "image"}, {"id": "d01", "field": "image"}, {"id": "d00", "field": "no such"}],
     "/join": [{"invitation": "no such"}],
     "/judge": [
         {},

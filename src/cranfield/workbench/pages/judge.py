@@ -21,6 +21,7 @@ from cranfield.workbench.assessment import (
     PAGE,
     JudgingWork,
     document_views,
+    image_hosts,
     plan_scale,
     reason_for_nothing,
     round_progress,
@@ -76,14 +77,15 @@ def submit_labels(
 
     def work(
         transaction: Transaction,
-    ) -> tuple[Round, str, dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
+    ) -> tuple[Round, str, list[Event], dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
         desk = Leaseholder(transaction, name, assessor)
         events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, desk))
         outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
         own = own_pace(transaction, name, assessor, PAGE)
-        return desk.plan, desk.state, refused | {each.id: each for each in outcomes}, leases, own
+        return desk.plan, desk.state, events, refused | {each.id: each for each in outcomes}, leases, own
 
-    plan, state, outcomes, leases, own = bench.log.write(work)
+    plan, state, labelled, outcomes, leases, own = bench.log.write(work)
+    request.site.trainer.want(plan, {event.topic for event in labelled})
     leases = leases if n > 0 else []
     return JudgingWork(
         round=name,
@@ -152,7 +154,9 @@ def judge(request: PageRequest) -> Page:
     answer = work(request, request.text("round"), subject, first, ahead)
     title = "Judge" if not answer.items else answer.items[0].title or answer.items[0].document
     scripts = ("judge.js", "guidelines.js") if answer.round or answer.items else ("waiting.js",)
-    return Page(title, "judge.html", answer.to_dict(), _context(request, answer, first, subject), scripts=scripts)
+    hosts = image_hosts(request.site.bench)
+    context = _context(request, answer, first, subject)
+    return Page(title, "judge.html", answer.to_dict(), context, scripts=scripts, image_hosts=hosts)
 
 
 def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tuple[str, str] | None) -> dict[str, Any]:
