@@ -16,7 +16,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.base.results import Answer, Entries, Layout, Part, Table
 from cranfield.base.text_layout import counted
-from cranfield.formats.collection_folder import META, toml_with_grades
+from cranfield.formats.collection_folder import DOCUMENTS, META, file_in, toml_with_grades
 from cranfield.formats.streams import all_or_none, read_errors, write_bytes
 from cranfield.inputs.workspace import LONGEST_GUIDELINE, is_workspace, open_bench
 from cranfield.judging.guidelines import GradeMeaning, Guidelines, changed_lines
@@ -213,8 +213,9 @@ def version_named(history: Sequence[GuidelinesEntry], name: str) -> Guidelines:
 
 
 def _refuse_no_workspace(place: str) -> None:
-    if not is_workspace(place):
-        raise DataError(f"{place}: is not a workspace; cranfield serve {place} makes one of a folder")
+    names = (os.path.join(folder, name) for folder in ("", "collection") for name in (DOCUMENTS, META))
+    if not is_workspace(place) and not any(os.path.isfile(file_in(place, name)) for name in names):
+        raise DataError(f"{place}: is not a workspace: it has neither a collection nor a log")
 
 
 def write_guidelines(

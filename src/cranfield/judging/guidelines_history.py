@@ -28,18 +28,21 @@ class GuidelinesEntry(NamedTuple):
     version: Guidelines
 
 
-def store_guidelines(transaction: Transaction, version: Guidelines, author: str = "") -> str:
-    """Store a version unless the log has it, and return its hash; with an author also if another one came after it."""
+def store_guidelines(transaction: Transaction, version: Guidelines, author: str | None = None) -> str:
+    """Store a version unless the log has it, and return its hash.
+
+    An author, perhaps an unknown one (empty), has edited: the version is stored again if another one came after it.
+    """
     connection = transaction.connection
     if not version.hash:
         return ""
     last = select(guidelines.c.hash).order_by(guidelines.c.number.desc()).limit(1)
     known = connection.execute(select(guidelines.c.number).where(guidelines.c.hash == version.hash)).first()
-    if known is not None and not (author and connection.execute(last).scalar() != version.hash):
+    if known is not None and (author is None or connection.execute(last).scalar() == version.hash):
         return version.hash
     number = (connection.execute(select(func.max(guidelines.c.number))).scalar() or 0) + 1
     values = {"text": version.text, "grades": version.grades, "relevant_from": version.relevant_from}
-    about = {"number": number, "hash": version.hash, "author": author, "at": transaction.now}
+    about = {"number": number, "hash": version.hash, "author": author or "", "at": transaction.now}
     transaction.apply(record("guidelines", **about, **values))
     return version.hash
 
