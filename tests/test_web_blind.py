@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -198,6 +199,8 @@ def worlds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             site = stack.enter_context(served(folder, db, clock=lambda: NOW))
             lived_in(site, secrets)
             own(site, "ann")
+            while site.client("lea").get("/search.json?topic=t1").status == 202:  # the documents are being indexed
+                time.sleep(0.05)
             sites.append(site)
         yield sites
 
@@ -211,6 +214,7 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/api": [{}],
     "/document": [{"id": each, "topic": "t1"} for each in ("d00", "d12", "no such")] + [{}],
     "/enter": [{"key": "no such"}],
+    "/guidelines": [{}, {"now": "1"}, {"version": "none"}, {"since": "sha256"}],
     "/image": [{"id": "d00", "field": "image"}, {"id": "d01", "field": "image"}, {"id": "d00", "field": "no such"}],
     "/join": [{"invitation": "no such"}],
     "/judge": [
@@ -253,6 +257,7 @@ def judged(round_name: str, *rows: Any) -> dict[str, Any]:
 
 
 SENT: dict[str, list[dict[str, Any]]] = {
+    "/guidelines/read": [{}, {"from": "search"}],
     "/join": [{}, {"invitation": "no such", "name": "x", "password": PASSWORD}],
     "/judge": [
         {},

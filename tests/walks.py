@@ -53,6 +53,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
         {"id": "empty"},
         {"id": EVIL * 2},
     ],
+    "/guidelines": [{}, {"since": EVIL}, {"version": "sha256"}],
+    "/guidelines/edit": [{}],
     "/image": [{"id": DOCUMENT, "field": "image"}, {"id": DOCUMENT, "field": EVIL, "n": "1"}],
     "/import": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],

@@ -24,6 +24,8 @@ from cranfield.judging import log_queries
 from cranfield.judging.current_labels import current_events
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
+from cranfield.judging.guidelines import Guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
@@ -200,6 +202,7 @@ def begin_round(
     draw = {"sample": sample, "sample_topics": sample_topics, "seed": seed}
     round_items = plan_items(items, overlap=overlap, double=double, gold=gold_qrels, **draw)  # type: ignore[arg-type]
     lists = lists_of(runs, depth, pool) if strategy else {}
+    version = Guidelines() if guideline is None else Guidelines(read_guidelines(guideline))
     frame = frame_of(items) if by_lot or any(each.probability < 1 for each in round_items) else {}
     plan = Round(
         name=name,
@@ -212,12 +215,13 @@ def begin_round(
         sample=_sample_text(frame, sample, sample_topics, seed),
         unit=DOCUMENTS if sample_topics is None else TOPICS,
         frame=frame,
-        guideline="" if guideline is None else hash_of_file(guideline),
+        guideline=version.hash,
         **options,
     )
     refuse_round(plan, round_items)  # before a log is made
     with _opened(location, new=not plan.after) as log:
         open_round(log, plan, round_items)
+        keep_guidelines(log, version)
         return status(log, name)
 
 
@@ -245,8 +249,13 @@ def _sample_text(frame: Mapping[str, Sequence[str]], sample: int | None, sample_
 
 
 def hash_of_file(path: str) -> str:
-    """The hash of a file with guidelines."""
+    """The SHA-256 of the bytes of a file, unpacked if it is compressed."""
     return f"sha256:{hashlib.sha256(bytes(open_buffer(path))).hexdigest()}"
+
+
+def read_guidelines(path: str) -> str:
+    """The text of a file with guidelines; bytes that are not UTF-8 stay as they are."""
+    return bytes(open_buffer(path)).decode("utf-8", "surrogateescape")
 
 
 def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:

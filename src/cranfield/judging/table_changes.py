@@ -23,6 +23,7 @@ from sqlalchemy import Table, Text, bindparam, delete, func, insert, literal_col
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.base.errors import DataError
+from cranfield.judging import guidelines
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
 from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
 from cranfield.judging.event import DEFAULTS, RELEVANCE, AddedEvents, Event, new_events, refuse_unknown_withdrawals
@@ -63,7 +64,7 @@ GRADED_SIDES = ("label", "adjudication")  # of current labels with grades
 LABELLED = ("judgment", "cannot-judge", "adjudication")  # kinds of events that have or end a label
 LABEL_FIELDS = ("topic", "document", "grade", "assessor", "time", "id", "kind", "aspect", "source", "repeat")
 OTHER_FIELDS = tuple((name, value) for name, value in DEFAULTS.items() if name not in LABEL_FIELDS)
-CHANGES = APPLIED | question_store.APPLIED
+CHANGES = APPLIED | guidelines.APPLIED | question_store.APPLIED
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:

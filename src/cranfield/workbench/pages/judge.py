@@ -40,6 +40,7 @@ from cranfield.workbench.browser_events import (
 )
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
 from cranfield.workbench.rendering import marked_around
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
@@ -54,8 +55,10 @@ if TYPE_CHECKING:
 
 
 KINDS = ("judgment", "cannot-judge", "skip", "note", "withdrawal")
-LABEL_FIELDS = ("id", "kind", "topic", "document", "grade", "sure", "note", "passage")
-EVENT_FIELDS = (*LABEL_FIELDS, "passages", "seconds", "aspect", "refers")
+EVENT_FIELDS = (
+    *("id", "kind", "topic", "document", "grade", "sure", "note", "passage", "passages", "seconds", "aspect", "refers"),
+    "guideline",
+)
 ROW_FIELDS = (*(name for name in EVENT_FIELDS if name not in ("id", "kind", "refers", "seconds")), "changes", "time")
 MOST_PASSAGES = 100  # of a label
 SERVER_FIELDS = ("time", "repeat", "list", "rank", "guideline")  # `changes` in a row is the id of the label before
@@ -69,6 +72,7 @@ def submit_labels(
     A refused label does not affect the others. `have` are documents whose texts the browser has already.
     """
     bench, assessor = request.site.bench, request.name
+    rows = with_guidelines(bench, rows)
     texts = _texts_with_passages(request, rows)
     if not name:
         events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, None))
@@ -137,7 +141,8 @@ def _event(
         return event
     assigned = _assignment(desk, event, row.get("changes"))
     position = {} if assigned is None else {"rank": assigned.item + 1, "repeat": bool(assigned.repeat)}
-    return replace(event, round=plan.name, list=f"round {plan.name}", guideline=plan.guideline, **position)
+    guideline = event.guideline or plan.guideline
+    return replace(event, round=plan.name, list=f"round {plan.name}", guideline=guideline, **position)
 
 
 def refuse_grade(bench: Bench, event: Event, plan: Round | None) -> None:
@@ -178,10 +183,10 @@ def judge(request: PageRequest) -> Page:
     first, ahead = request.whole("labels", 0, most=LAST_LABEL), request.whole("ahead", AHEAD, most=AHEAD)
     answer = work(request, request.text("round"), subject, first, ahead)
     title = "Judge" if not answer.items else answer.items[0].title or answer.items[0].document
-    script = "judge.js" if answer.round or answer.items else "waiting.js"
+    scripts = ("judge.js", "guidelines.js") if answer.round or answer.items else ("waiting.js",)
     hosts = image_hosts(request.site.bench)
     context = _context(request, answer, first, subject)
-    return Page(title, "judge.html", answer.to_dict(), context, scripts=(script,), image_hosts=hosts)
+    return Page(title, "judge.html", answer.to_dict(), context, scripts=scripts, image_hosts=hosts)
 
 
 def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tuple[str, str] | None) -> dict[str, Any]:
@@ -203,6 +208,7 @@ def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tup
         "item": item,
         "text_before": before,
         "text_after": after,
+        **guidelines_shown(request),
         "need": {} if item is None else answer.needs[item.topic],
         "script": script,
         "keys": keys,

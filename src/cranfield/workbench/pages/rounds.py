@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import DataError
 from cranfield.base.registry import about
 from cranfield.base.results import as_dicts, plain
-from cranfield.commands.judging import hash_of_file, lists_of
+from cranfield.commands.judging import lists_of
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items
 from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
@@ -42,7 +43,6 @@ def open_planned_round(
     if not documents and not learns:
         raise DataError("there is nothing to judge: every document of this pool has a label; pool deeper")
     lists = lists_of([file.path for file in pool.files(bench)], pool.depth, None) if learns else {}
-    guideline = bench.guideline_file()
     plan = Round(
         name=name,
         overlap=pool.overlap,
@@ -54,7 +54,7 @@ def open_planned_round(
         cap=pool.cap if learns else 0,
         sample=f"{pool.sample} documents at random, seed {pool.seed}" if pool.sample else "",
         frame=frame,
-        guideline="" if guideline is None else hash_of_file(guideline),
+        guideline=keep_guidelines(bench.log, bench.guidelines()),
         scale=tuple(bench.grades()),
         **settings,
     )
