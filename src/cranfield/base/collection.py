@@ -229,6 +229,13 @@ class Qrels:
             return self._text.line(int(self._start[rows].min())) if len(rows) else None
         return next((row.line for row in self.file_rows() or () if row.value == grade), None)
 
+    def lines(self) -> list[int] | None:
+        """The line of each judgment in its file; None if the judgments come from no file of lines."""
+        if self._text is None:
+            return None
+        ends = np.flatnonzero(np.frombuffer(self._text.buffer, np.uint8) == ord("\n"))
+        return [int(place) + 1 for place in np.searchsorted(ends, self._start)]
+
     @property
     def from_text(self) -> bool:
         """Whether the judgments come from a file of white-space separated lines."""

@@ -31,6 +31,7 @@ from cranfield.collections.check import Findings, check
 from cranfield.formats import read_run, run_name
 from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, TOPICS, file_in, read_collection
 from cranfield.formats.document_index import Shelf, open_shelf
+from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import reason, refuse_larger
 from cranfield.formats.topic_tables import TopicTable, read_topic_table
 from cranfield.inputs.disk_caches import FileHashes, Mark, mark_of
@@ -40,7 +41,7 @@ from cranfield.inputs.topics import topics_of_collection
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.base.collection import Aspect, Collection, Grade
+    from cranfield.base.collection import Aspect, Collection, Grade, Qrels
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
     from cranfield.judging.round_status import RoundStatus
@@ -189,6 +190,8 @@ class Bench:
         self.log: DatabaseLog = DatabaseLog(self.location, clock)
         self.hashes = FileHashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
+        self._importing = threading.Lock()
+        self._imported: tuple[str | None, Mark | None] | None = None  # the file of judgments that the log holds
         self._read: dict[str, tuple[Mark, Any]] = {}
         self._layout_cache: tuple[list[int] | None, tuple[str | None, dict[str, str]]] = None, (None, {})
 
@@ -364,6 +367,30 @@ class Bench:
         return Upload(self.run(name), findings)
 
     # the log
+
+    def import_judgments(self) -> None:
+        """Bring the collection's judgments in the log up to date with their file, if it has changed."""
+        from cranfield.judging.collection_judgments import JudgmentFile, import_judgments
+
+        if self.home is None:  # a folder without a collection says nothing about a log that others share
+            return
+        path = self.qrels
+        mark = None if path is None else mark_of(path)
+        with self._importing:
+            if self._imported == (path, mark):
+                return
+            digest = "" if path is None else self.hashes.of(path)
+            import_judgments(self.log, JudgmentFile(os.path.basename(path or QRELS), digest, self.own_judgments))
+            settled = mark is None or mark[1] < time.time_ns() - SETTLED
+            self._imported = (path, mark) if settled else None
+
+    def own_judgments(self) -> Qrels | None:
+        """The judgments in the collection's own file; None if there is none."""
+        path = self.qrels
+        if path is None:
+            return None
+        collection = self.open_collection()
+        return as_qrels(path) if collection is None else collection.qrels
 
     def versions(self) -> list[Version]:
         """The frozen qrels, the oldest first."""

@@ -14,7 +14,7 @@ from sqlalchemy import exists, func, literal_column, select
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Layout, Part, Table
-from cranfield.judging.event import RELEVANCE, Event
+from cranfield.judging.event import COLLECTION, RELEVANCE, Event
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_labels, goes_by_labels
 from cranfield.store.tables import events, items, standing
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 COUNTED_KINDS = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # can change a result
-COLLECTION = "collection"  # the source of the judgments in the collection's own file
 GRADES = ("label", "adjudication")  # sides of current labels that hold a grade
 MODEL: ColumnElement[str] = literal_column("'model'")  # spelled as in the partial index, so that the database uses it
 
@@ -47,7 +46,7 @@ def has_labels_of_people(database: Database) -> bool:
         s.event == e.id,
     )
     grades = e.kind.in_(["judgment", "adjudication"]), e.aspect == RELEVANCE
-    query = select(e.seq).where(e.source != MODEL, *grades, is_current).limit(1)
+    query = select(e.seq).where(e.source != MODEL, e.source != COLLECTION, *grades, is_current).limit(1)
     with database.reading() as connection:
         return connection.execute(query).first() is not None
 

@@ -21,7 +21,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.base.errors import DataError
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
-from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
+from cranfield.judging.current_labels import WITHOUT_ASSESSOR, GradedLabel, LabelKey, key_of
 from cranfield.judging.event import DEFAULTS, RELEVANCE, AddedEvents, Event, new_events, refuse_unknown_withdrawals
 from cranfield.judging.llm import question_store
 from cranfield.judging.round_plan import Round, all_rounds, find_round
@@ -147,7 +147,7 @@ class Transaction:
         return self.read_events(query if up_to is None else query.where(seq <= up_to))
 
     def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
-        """The current labels and adjudications of an aspect, without repeats, with the fields that policies read."""
+        """The current labels, adjudications and collection judgments of an aspect, with the fields that policies read."""
         e, s = tables.events.c, tables.standing.c
         columns = e.topic, e.document, e.assessor, e.time, e.id, e.source, s.side
         texts = [type_coerce(column, Text) for column in columns]
@@ -155,7 +155,7 @@ class Transaction:
             select(*texts[:2], e.grade, *texts[2:])
             .join(tables.events, e.id == s.event)
             .where(s.aspect == aspect, e.grade.is_not(None))
-            .where((s.side == "adjudication") | ((s.side == "label") & ~s.repeat))
+            .where(s.side.in_(WITHOUT_ASSESSOR) | ((s.side == "label") & ~s.repeat))
         )
         return [
             GradedLabel._make(row)

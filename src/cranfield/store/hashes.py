@@ -1,5 +1,7 @@
 """Hashes of records that never change: rounds and their documents, versions, comparisons, series of questions.
 
+The hash of the collection's file of judgments that was imported last is here, too.
+
 They are written with the record in one transaction and compared when the record is read, so that a row changed by other
 means is detected. Records of an earlier version get their hashes when the tables are migrated.
 """
@@ -10,7 +12,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, func, insert, select
+from sqlalchemy import Column, delete, func, insert, select
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import masked, shortened
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 STEP = 9  # the migration that creates the table
+IMPORTED = "imported judgments"  # of no record: which file the collection's judgments in the log come from
 ROUND, DOCUMENTS, VERSION, COMPARISON, SERIES = "round", "documents of round", "version", "comparison", "series"
 DEFINED: dict[str, tuple[Column[str], Column[str]]] = {
     ROUND: (rounds.c.name, rounds.c.definition),
@@ -40,6 +43,17 @@ def refuse_changed(connection: Connection, kind: str, name: str, text: str) -> N
     """Raise DataError if a record was changed after it was written."""
     if _stored_hash(connection, kind, name) != _hash(text):
         raise _changed(connection, kind, name)
+
+
+def imported_file(connection: Connection) -> str:
+    """The hash of the file whose judgments the log holds as the collection's; empty if there is none."""
+    return _stored_hash(connection, IMPORTED, "") or ""
+
+
+def keep_imported_file(connection: Connection, digest: str) -> None:
+    """Store the hash of the file that was imported; empty if it is gone."""
+    connection.execute(delete(hashes).where(hashes.c.kind == IMPORTED))
+    connection.execute(insert(hashes), {"kind": IMPORTED, "name": "", "hash": digest})
 
 
 def keep_documents(connection: Connection, name: str, count: int) -> None:
@@ -62,7 +76,8 @@ def refuse_any_changed(connection: Connection) -> None:
         refuse_changed(connection, kind, name, text)
         if kind == ROUND:
             refuse_changed_documents(connection, name)
-    for row in connection.execute(select(hashes).order_by(hashes.c.kind, hashes.c.name)).all():
+    of_records = select(hashes).where(hashes.c.kind != IMPORTED).order_by(hashes.c.kind, hashes.c.name)
+    for row in connection.execute(of_records).all():
         kind = ROUND if row.kind == DOCUMENTS else row.kind
         if (kind, row.name) not in there:
             raise DataError(f"{_where(connection)}: {kind} {shortened(row.name)!r} is missing; restore it from a copy")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cranfield.base.errors import DataError
+from cranfield.base.errors import CranfieldError, DataError
 from cranfield.http.serving import ServerSettings, bound, server
 from cranfield.inputs.workspace import STATE, Bench
 from cranfield.store.accounts import Accounts, is_name
@@ -43,6 +43,7 @@ def serve(
     try:
         with suppress(KeyboardInterrupt):  # Ctrl-C may come before uvicorn handles it
             site.index_loader.start()
+            _import_judgments(bench, say)
             socket.listen()
             state.write_text(json.dumps({"url": manner.url, "pid": os.getpid(), "accounts": manner.accounts}))
             state.chmod(0o600)
@@ -51,6 +52,14 @@ def serve(
     finally:
         jobs.close()
         state.unlink(missing_ok=True)
+
+
+def _import_judgments(bench: Bench, say: Callable[[str], None]) -> None:
+    """Import the collection's judgments; a file that cannot be read is reported, and again by each page that needs it."""
+    try:
+        bench.import_judgments()
+    except CranfieldError as error:
+        say(str(error))
 
 
 def welcome(site: Site, say: Callable[[str], None]) -> None:
