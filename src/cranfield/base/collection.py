@@ -175,6 +175,7 @@ class Qrels:
         self.relevant_from: float | None = None  # the lowest relevant grade of the collection, if it is not 1
         self.corpus: Callable[[], Iterator[Document]] | None = None  # the documents of the collection, if there is one
         self.explained = False  # whether the collection explains its grades, and so which of them are relevant
+        self.workspace: str | None = None  # the folder that the judgments belong to, with its topics and runs
         self.remarks: list[str] = []  # how several labels were aggregated into the grades
         self._text = source if isinstance(source, TextSource) else None
         if not isinstance(source, (Mapping, TextSource, RowTable)):

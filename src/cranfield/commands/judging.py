@@ -18,16 +18,17 @@ from cranfield.formats.pool_files import pool_lines, read_pool
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import open_buffer, write_bytes
 from cranfield.inputs.inputs import DEFAULT_MEASURES, Inputs, refuse_second_stdin
-from cranfield.inputs.logs import Named, judgments_of, named
+from cranfield.inputs.logs import Named, import_collection, judgments_of, named, own_judgments
 from cranfield.inputs.topics import queries_of
 from cranfield.judging import log_queries
-from cranfield.judging.current_labels import current_events
+from cranfield.judging.collection_judgments import with_own_events
+from cranfield.judging.current_labels import LabelKey, current_events
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
 from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
-from cranfield.judging.policies import PEOPLE, PolicySettings, decide, labels_of, preferences_of
+from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
 from cranfield.judging.round_plan import DOCUMENTS, TOPICS, Lease, NoLease, Round, frame_of, plan_items
 from cranfield.judging.round_status import Status, gold_answers, status
 from cranfield.judging.rounds import lease, open_round, refuse_round, set_state
@@ -105,11 +106,11 @@ def export(
 ) -> bytes:
     """The current events, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels.
 
-    `sources` chooses whose labels are written. By default JSON lines and CSV hold all labels with their sources; prefs
-    and qrels hold only people's labels.
+    `sources` chooses whose labels are written. By default JSON lines and CSV hold all labels with their sources; prefs hold
+    only people's labels; qrels also hold the collection's own judgments of documents that no person labelled.
     """
     if format == "qrels":
-        decided = aggregate(location, policy, sources=sources or PEOPLE).decided
+        decided = aggregate(location, policy, sources=sources or ONE_SET).decided
         say(decided.notes())
         return b"".join(TREC.write(Qrels(decided.grades, location).table, "qrels", ""))
     with _opened(location, new=False) as log:
@@ -282,7 +283,7 @@ def aggregate(
     policy: str,
     *,
     aspect: str = RELEVANCE,
-    sources: Sequence[str] = PEOPLE,
+    sources: Sequence[str] = ONE_SET,
     ties: str = "lower",
     gold: str | None = None,
     at: str | None = None,
@@ -297,6 +298,7 @@ def aggregate(
         current = log.current_events()
         if until is not None:
             current = current_events([event for event in log.events() if event.time < until])
+        current = _with_collection(location, current)
         gold_by_subject = gold_grades(log)
         name = log.name
     if gold is not None:
@@ -306,6 +308,12 @@ def aggregate(
     if not len(decided):
         raise DataError(f"{name}: no current label counts under {policy} (aspect {aspect}, from {', '.join(sources)})")
     return AggregationResult(name, decided, counted(current, aspect, tuple(sources)))
+
+
+def _with_collection(location: str, current: dict[LabelKey, Event]) -> dict[LabelKey, Event]:
+    """The current events, with the judgments in the file of the workspace's collection, imported or not."""
+    own = own_judgments((named(location) or Named(location)).workspace)
+    return current if own is None else with_own_events(current, own)
 
 
 def _rows(judgments: str) -> list[tuple[str, str, float]]:
@@ -327,7 +335,7 @@ def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncert
         if version:
             decided, uncertainty = uncertainty_of_version(log, version)
         else:
-            current = log.current_events()
+            current = _with_collection(where, log.current_events())
             decided = decide(current, policy or "majority", PolicySettings(), gold_grades(log))
             if not len(decided):
                 raise DataError(f"{log.name}: no current label of a person")
@@ -342,6 +350,7 @@ def freeze(location: str, name: str, policy: str, *, note: str = "", **settings:
     if "sources" in settings:
         settings["sources"] = tuple(settings["sources"])
     with _opened(location, new=False) as log:
+        import_collection(location, log)
         version, decided = freeze(log, name, policy, PolicySettings(**settings), note)
         return version, decided.notes()
 
@@ -384,7 +393,8 @@ def diff(
 
     with _opened(location, new=False) as log:
         one = thaw(log, a)
-        other = decide(log.current_events(), policy, gold=gold_grades(log)) if b is None else thaw(log, b)
+        now = _with_collection(location, log.current_events()) if b is None else {}
+        other = decide(now, policy, gold=gold_grades(log)) if b is None else thaw(log, b)
     say(one.notes() + other.notes())
     changes = version_changes(a, one.grades, b or f"now ({policy})", other.grades)
     if not runs:

@@ -14,11 +14,12 @@ from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
 from cranfield.formats.collection_folder import META, TOPICS
-from cranfield.inputs.inputs import Inputs, RunFile
+from cranfield.inputs.inputs import Inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
 
 LOG, COLLECTION = "log", "collection"

@@ -29,13 +29,23 @@ from cranfield.base.parameters import shortened
 from cranfield.base.text_layout import legible
 from cranfield.collections.check import Findings, check
 from cranfield.formats import read_run, run_name
-from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, TOPICS, file_in, read_collection
+from cranfield.formats.collection_folder import (
+    DOCUMENTS,
+    INSIDE,
+    META,
+    QRELS,
+    TOPICS,
+    collection_home,
+    file_in,
+    read_collection,
+)
+from cranfield.formats.collection_folder import STATE as STATE
 from cranfield.formats.document_index import Shelf, open_shelf
+from cranfield.formats.run_files import RUNS, RunFile, listed, run_named
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import reason, refuse_larger
 from cranfield.formats.topic_tables import TopicTable, read_topic_table
 from cranfield.inputs.disk_caches import FileHashes, Mark, mark_of
-from cranfield.inputs.inputs import RunFile, listed
 from cranfield.inputs.topics import topics_of_collection
 
 if TYPE_CHECKING:
@@ -127,7 +137,6 @@ def _move(path: str, runs: str, name: str) -> None:
 
 T = TypeVar("T")
 
-STATE = ".cranfield"
 SETTLED = 2_000_000_000  # nanoseconds after which a later change gives a folder another time
 GUIDELINES = ("guidelines.md", "guidelines.txt")
 LONGEST_GUIDELINE = 1 << 20  # bytes
@@ -154,7 +163,7 @@ def is_workspace(folder: str) -> bool:
 
 def new_collection_folder(folder: str) -> str:
     """The folder for the collection of a workspace that has none; DataError if it has one."""
-    target = os.path.join(folder, "collection")
+    target = os.path.join(folder, INSIDE)
     names = [os.path.join(where, name) for where in (folder, target) for name in (DOCUMENTS, TOPICS, QRELS, META)]
     there = next((path for path in (file_in(*os.path.split(name)) for name in names) if os.path.isfile(path)), None)
     if there is not None or os.path.lexists(target):
@@ -224,18 +233,12 @@ class Bench:
 
     def _layout(self) -> tuple[str | None, dict[str, str]]:
         """The folder of the collection and its files; read again when either folder has changed."""
-        folders = os.path.join(self.folder, "collection"), self.folder
+        folders = os.path.join(self.folder, INSIDE), self.folder
         marks = [_changed(folder) for folder in folders]
         marks_before, layout = self._layout_cache
         if marks_before == marks:
             return layout
-        layout = None, {}
-        for folder in folders:
-            paths = {name: file_in(folder, name) for name in (DOCUMENTS, TOPICS, QRELS, META)}
-            there = {name: path for name, path in paths.items() if os.path.isfile(path)}
-            if there:
-                layout = folder, there
-                break
+        layout = collection_home(self.folder)
         settled = all(mark < time.time_ns() - SETTLED for mark in marks)
         # a change within one tick of the clock has the same time
         self._layout_cache = marks if settled else None, layout
@@ -331,7 +334,7 @@ class Bench:
     @property
     def runs_folder(self) -> str:
         """Where run files lie, whether or not there are any yet."""
-        return os.path.join(self.folder, "runs")
+        return os.path.join(self.folder, RUNS)
 
     def runs(self) -> list[RunFile]:
         """The runs by name."""
@@ -339,10 +342,10 @@ class Bench:
 
     def run(self, name: str) -> RunFile:
         """A run by its name or its file name; DataError if it is not among the listed files."""
+        file = run_named(self.folder, name)
+        if file is not None:
+            return file
         files = self.runs()
-        for file in files:
-            if name in (file.name, os.path.basename(file.path)):
-                return file
         there = ", ".join(file.name for file in files[:10]) or "none"
         more = f" and {len(files) - 10} more" if len(files) > 10 else ""
         raise DataError(f"there is no run {shortened(name)!r}; there are: {there}{more}")

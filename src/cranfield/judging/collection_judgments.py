@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Text, select, type_coerce
 
 from cranfield.base.kernels import decode
-from cranfield.judging.current_labels import GradedLabel, key_of
+from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
 from cranfield.judging.database_log import DatabaseLog
 from cranfield.judging.event import COLLECTION, DEFAULTS, RELEVANCE, Event, new_id
 from cranfield.judging.jsonl_log import LONG_AGO
@@ -23,7 +23,7 @@ from cranfield.store.hashes import imported_file, keep_imported_file
 from cranfield.store.tables import escaped, events, withdrawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -89,6 +89,15 @@ def with_judgments(labels: Iterable[GradedLabel], judgments: Qrels) -> list[Grad
     rows = _judgments(judgments)
     own = (GradedLabel(*each, "", LONG_AGO, "", COLLECTION, COLLECTION) for each in rows)
     return [*(each for each in labels if each.side != COLLECTION), *own]
+
+
+def with_own_events(current: Mapping[LabelKey, Event], judgments: Qrels) -> dict[LabelKey, Event]:
+    """The current events of a log with these judgments of the collection in place of those in the log."""
+    answer = {key: event for key, event in current.items() if key.side != COLLECTION}
+    for topic, document, grade in _judgments(judgments):
+        event = Event(topic=topic, document=document, grade=grade, source=COLLECTION, time=LONG_AGO)
+        answer[LabelKey(COLLECTION, *event.subject, "", False)] = event
+    return answer
 
 
 def _judgments(qrels: Qrels) -> Iterator[tuple[str, str, float]]:

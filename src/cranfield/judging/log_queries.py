@@ -14,6 +14,7 @@ from sqlalchemy import exists, func, literal_column, select
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.judging.collection_judgments import with_judgments
 from cranfield.judging.event import COLLECTION, RELEVANCE, Event
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_labels, goes_by_labels
@@ -133,10 +134,11 @@ def blame(log: Log, topic: str, document: str) -> Blame:
     return Blame(topic, document, [each.event for each in entries], current, gone)
 
 
-def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
-    """The qrels of a version of a log; without a name, the latest current label of each document.
+def qrels(log: str | os.PathLike[str], name: str | None = None, own: Qrels | None = None) -> Qrels:
+    """The qrels of a version of a log; without a name, the current judgments: the latest label of each document.
 
-    Its `remarks` say how many documents have labels that contradict each other, and by which policy that was resolved.
+    `own` are the collection's own judgments, in place of those in the log. The `remarks` say how many documents have
+    labels that contradict each other, and by which policy that was resolved.
 
     >>> import os, tempfile
     >>> from cranfield.judging import Event
@@ -148,13 +150,15 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
     """
     with closing(open_log(log, new=False)) as opened:
         if name is None:
-            decided, where = decide_log(opened), opened.name
+            decided, where = decide_log(opened, own=own), opened.name
+            if own is not None and len(decided) == decided.of_collection and len(own):
+                return own  # as its file says it, with everything that a log cannot hold
         else:
             from cranfield.judging.versions import thaw
 
             decided, where = thaw(opened, name), f"{opened.name}@{name}"
     if not len(decided):
-        raise DataError(f"{where}: no judgments: no current label of a person")
+        raise DataError(f"{where}: no judgments: no current label of a person, and none of a collection")
     answer = Qrels(decided.grades, where)
     answer.remarks = decided.notes()
     return answer
@@ -196,9 +200,14 @@ def decide_log(
     policy: str = Latest.name,
     settings: PolicySettings | None = None,
     gold: Mapping[Subject, float] | None = None,
+    own: Qrels | None = None,
 ) -> DecidedGrades:
-    """The grades of a log by a policy, as from `decide(log.current_events(), …)`, but read from fewer columns."""
+    """The grades of a log by a policy, as from `decide(log.current_events(), …)`, but read from fewer columns.
+
+    `own` are the collection's own judgments, in place of those in the log.
+    """
     how = settings or PolicySettings()
     if not goes_by_labels(policy):
         return decide(log.current_events(), policy, how, gold)
-    return decide_labels(log.current_grades(how.aspect), policy, how, gold)
+    labels = log.current_grades(how.aspect)
+    return decide_labels(labels if own is None else with_judgments(labels, own), policy, how, gold)

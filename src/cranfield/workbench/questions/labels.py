@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.base.results import Answer
-    from cranfield.inputs.inputs import RunFile
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
 
 

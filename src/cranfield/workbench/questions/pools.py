@@ -28,7 +28,7 @@ from cranfield.workbench.question import (
 )
 
 if TYPE_CHECKING:
-    from cranfield.inputs.inputs import RunFile
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
 
 
