@@ -516,9 +516,9 @@ def unpacked_by(request, monkeypatch):
 
 
 def test_gzip_is_unpacked_by_isal_where_that_is_installed(monkeypatch):
-    assert streams._unpacker("gzip").__name__ == "isal.igzip"
+    assert streams.unpacker("gzip").__name__ == "isal.igzip"
     monkeypatch.setitem(sys.modules, "isal.igzip", None)
-    assert streams._unpacker("gzip") is gzip
+    assert streams.unpacker("gzip") is gzip
 
 
 @pytest.mark.usefixtures("unpacked_by")

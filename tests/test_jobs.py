@@ -328,6 +328,7 @@ def test_a_worker_that_is_killed_takes_one_question_with_it_and_nothing_secret_i
     assert isinstance(failed, Failed)
     assert "SIGKILL; there may be too little memory" in failed.why
     assert jobs.ask("leaderboard", **QUICK) == failed  # whoever else waits hears of it
+    jobs.patience = 0
     assert isinstance(jobs.ask("leaderboard", refresh=True, **QUICK), Running)
     assert isinstance(ready(jobs, "leaderboard", **QUICK), Ready)
     jobs.close()
