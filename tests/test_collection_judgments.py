@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -13,15 +14,17 @@ import cranfield as cf
 from cranfield.base.errors import DataError
 from cranfield.commands.judging import agree
 from cranfield.formats.importers.collection_import import import_collection
-from cranfield.formats.importers.source import Files
 from cranfield.inputs.workspace import Bench, make_example, open_bench
 from cranfield.judging import Event, current_events, open_log
 from cranfield.judging.collection_judgments import ImportedJudgments, JudgmentFile, import_judgments
 from cranfield.judging.log_queries import decide_log, has_labels_of_people, qrels
 from cranfield.judging.policies import PEOPLE, PolicySettings, policies
+from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.rounds import open_round
 from cranfield.judging.versions import freeze, hash_of, thaw
 from cranfield.workbench.question import QUESTIONS
 from shell import cranfield
+from workbench import Served, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,7 +172,7 @@ def test_one_label_changes_the_leaderboard_by_the_effect_of_one_label(tmp_path: 
 @pytest.mark.slow
 def test_one_label_added_to_cranfields_1837_judgments_has_the_effect_of_one_label(tmp_path: Path, shared: Path) -> None:
     folder = tmp_path / "w"
-    import_collection("auto", folder, Files(paths=[str(shared / "cranfield")]))
+    import_collection(shared / "cranfield", folder)
     own = cf.read_qrels(folder)
     assert len(own) == 1837
     (folder / "runs").mkdir()
@@ -275,3 +278,100 @@ def test_a_folder_that_happens_to_hold_judgments_is_no_workspace(
     opened.add([Event(topic="q1", document="d2", grade=1, assessor="ann")])
     opened.close()
     assert qrels("work.db").to_dict() == cf.Evaluator("work.db", "AP").qrels.to_dict() == {"q1": {"d2": 1.0}}
+
+
+# in the browser
+
+
+ODD = ("-d", "@d", "=1+1", "+d", "'d", "plain")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Served]:
+    """A workspace whose topics and documents have ids that a spreadsheet would take for formulas."""
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    rows = {
+        "documents.jsonl": [{"id": name, "text": name} for name in ODD],
+        "topics.jsonl": [{"id": n, "title": n} for n in ODD],
+    }
+    for name, each in rows.items():
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in each))
+    (folder / "qrels.txt").write_text("".join(f"{t} 0 {d} {n}\n" for t in ODD for n, d in enumerate(ODD[:4])))
+    (folder / "runs").mkdir()
+    (folder / "runs" / "one.run").write_text(
+        "".join(f"{t} Q0 {d} {n} {9 - n} one\n" for t in ODD for n, d in enumerate(ODD, 1))
+    )
+    with served(folder) as opened:
+        yield opened
+
+
+def test_the_browser_delivers_qrels_that_score_as_the_log_does(site: Served, tmp_path: Path) -> None:
+    lead = site.client("ann")
+    site.bench.log.add([Event(topic="-d", document="=1+1", grade=0, assessor="bob")])
+    assert lead.send("/versions.json", {"name": "v 1", "policy": "latest"}).status == 200
+    site.bench.log.add([Event(topic="-d", document="plain", grade=3, assessor="bob")])
+    run = str(Path(site.bench.folder) / "runs" / "one.run")
+    for path, word in (("/judgments.qrels", ""), ("/version.qrels?name=v%201", "@v 1")):
+        reply = lead.get(path)
+        assert (reply.status, reply.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+        (tmp_path / "download").write_bytes(reply.body)
+        expected = cf.evaluate(f"{site.bench.folder}{word}", run, "AP nDCG").to_dict()
+        downloaded = cf.evaluate(str(tmp_path / "download"), run, "AP nDCG").to_dict()
+        assert downloaded["runs"] == expected["runs"]
+        assert cf.read_qrels(reply.body).to_dict() == cf.Evaluator(f"{site.bench.folder}{word}", "AP").qrels.to_dict()
+        assert b"'=" not in reply.body
+    assert lead.get("/judgments.qrels").headers["content-disposition"] == 'attachment; filename="Judgments.qrels"'
+    assert "filename*=UTF-8''v%201.qrels" in lead.get("/version.qrels?name=v%201").headers["content-disposition"]
+    page = lead.get("/version?name=v%201").text
+    assert 'href="/version.qrels?name=v+1"' in page
+    assert "CSV for spreadsheets" in page
+    assert lead.get("/judgments.json").json()["counts"] == {"label": 2, "adjudication": 0, "collection": 24}
+    assert "Download as TREC qrels" in lead.get("/judgments").text
+
+
+def test_nothing_judged_is_no_download(site: Served) -> None:
+    Path(str(site.bench.qrels)).unlink()
+    reply = site.client("ann").get("/judgments.qrels")
+    assert reply.status == 400
+    assert "nothing is judged yet" in reply.text
+
+
+def test_no_route_takes_a_label_of_a_topic_or_document_that_does_not_exist(site: Served) -> None:
+    lead, place = site.client("ann"), site.bench.log.place()
+    for topic, document, words in (
+        ("none", "-d", "there is no topic 'none'"),
+        ("-d", "none", "there is no document 'none'"),
+    ):
+        about = {"topic": topic, "document": document, "grade": 1}
+        reply = lead.send("/topic.json", about)
+        assert (reply.status, words in reply.text) == (400, True)
+        [outcome] = lead.send("/judge.json", {"events": [{"id": "e1", **about}]}).json()["outcomes"]
+        assert (outcome["said"], outcome["reason"], outcome["why"]) == ("refused", words.split()[3], words)
+        [outcome] = lead.send("/adjudicate.json", {"events": [{"id": "e2", **about}]}).json()["outcomes"]
+        assert (outcome["said"], outcome["why"]) == ("refused", words)
+    assert site.bench.log.place() == place
+
+
+def test_a_label_in_a_round_of_a_document_that_is_gone_is_refused(site: Served) -> None:
+    open_round(site.bench.log, Round(name="r"), [RoundItem("-d", "gone")])
+    lead = site.client("ann")
+    assert lead.get("/judge.json?round=r").json()["items"]
+    event = {"id": "e1", "topic": "-d", "document": "gone", "grade": 1}
+    [outcome] = lead.send("/judge.json", {"round": "r", "events": [event]}).json()["outcomes"]
+    assert (outcome["said"], outcome["reason"]) == ("refused", "document")
+    passed = {**event, "id": "e2", "grade": None, "kind": "cannot-judge"}
+    [outcome] = lead.send("/judge.json", {"round": "r", "events": [passed]}).json()["outcomes"]
+    assert outcome["said"] == "kept"
+
+
+def test_without_documents_and_topics_nothing_can_be_checked(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    with served(tmp_path / "w") as opened:
+        assert opened.client("ann").send("/topic.json", {"topic": "t", "document": "d", "grade": 1}).status == 200
+
+
+def test_labels_that_a_command_adds_to_a_workspace_are_checked_too(site: Served, tmp_path: Path) -> None:
+    (tmp_path / "bob.txt").write_text("-d 0 none 1\n")
+    reply = cranfield("judge", "add", site.bench.location, tmp_path / "bob.txt")
+    assert (reply.code, "document 'none' is not in the collection" in reply.err) == (3, True)

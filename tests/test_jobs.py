@@ -423,6 +423,7 @@ def test_a_process_is_known_by_more_than_its_number():
 def test_large_files_are_hashed_beside(jobs, bench, monkeypatch):
     monkeypatch.setattr(room, "HEAVY", 1)
     monkeypatch.setattr(jobs, "patience", 0)
+    bench.import_judgments()
     go = threading.Event()
     of = bench.hashes.of
     monkeypatch.setattr(bench.hashes, "of", lambda path, progress=None: (go.wait(), of(path, progress))[1])

@@ -11,7 +11,8 @@ from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say, tell_writing
 from cranfield.base.parameters import masked, shortened
-from cranfield.formats import as_runs
+from cranfield.formats import as_runs, collection_folder
+from cranfield.formats.collection_folder import collection_home
 from cranfield.formats.csv_tables import Dialect
 from cranfield.formats.files.trec import TREC
 from cranfield.formats.pool_files import pool_lines, read_pool
@@ -72,7 +73,7 @@ def add(
     for file, read in read_files(files, reading, **fields_of_all).items():
         where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
         events += read
-    refuse_off(events, where, scale=set(scale), **_collection_ids(collection))
+    refuse_off(events, where, scale=set(scale), **_collection_ids(collection or _collection_with(location)))
     new_events(events, {}, masked(location))  # files that contradict each other make no log
     tell_writing()
     if not events:
@@ -90,6 +91,13 @@ def _collection_ids(collection: str | None) -> dict[str, Any]:
     opened = cranfield.read_collection(collection)
     documents = {document.id for document in opened.documents()}
     return {"topics": {topic.id for topic in opened.topics}, "documents": documents}
+
+
+def _collection_with(location: str) -> str | None:
+    """The collection of the workspace that a log belongs to; None for any other log, or without documents."""
+    workspace = (named(location) or Named(location)).workspace
+    files = {} if workspace is None else collection_home(workspace)[1]
+    return workspace if collection_folder.DOCUMENTS in files and collection_folder.TOPICS in files else None
 
 
 def _opened(location: str, new: bool = True) -> closing[Log]:

@@ -253,6 +253,18 @@ class Bench:
         path = self.file(TOPICS)
         return None if path is None else self._once("topics", path, self._topics)
 
+    def topic_ids(self) -> frozenset[str] | None:
+        """The ids of the topics; None if there is no file of topics."""
+        path = self.file(TOPICS)
+        return None if path is None else self._once("topic ids", path, self._topic_ids)
+
+    def _topic_ids(self, path: str) -> frozenset[str]:
+        collection = self.open_collection()
+        if collection is not None:
+            return frozenset(topic.id for topic in collection.topics)
+        table = read_topic_table(path)
+        return frozenset(table.queries).union(*table.columns.values())
+
     def _topics(self, path: str) -> TopicTable:
         return read_topic_table(path) if self.collection is None else topics_of_collection(self.collection)
 

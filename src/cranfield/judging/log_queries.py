@@ -65,6 +65,15 @@ def documents_labelled_by_people(database: Database) -> dict[str, int]:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def count_current(database: Database) -> dict[str, int]:
+    """The number of current judgments of relevance by side: label, adjudication and collection."""
+    s = standing.c
+    query = select(s.side, func.count()).where(s.aspect == RELEVANCE, s.side.in_((*GRADES, COLLECTION)), ~s.repeat)
+    with database.reading() as connection:
+        counts = {row[0]: row[1] for row in connection.execute(query.group_by(s.side))}
+    return {side: counts.get(side, 0) for side in (*GRADES, COLLECTION)}
+
+
 def topics_in_use(database: Database) -> set[str]:
     """The topics that events or rounds are about, without those that only the collection's own judgments name."""
     own = select(events.c.topic).where(events.c.topic != "", events.c.source != COLLECTION).distinct()

@@ -15,6 +15,7 @@ from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
 from cranfield.http.refusal import NotFound, Refusal
 from cranfield.judging.event import Event
+from cranfield.judging.event_intake import refuse_unknown_ids
 from cranfield.judging.log_queries import blame, documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
 from cranfield.workbench.job_answers import MEASURES, JobAnswer, answer_page, ask, ask_scores, judgment_options
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cranfield.inputs.workspace import Bench
+    from cranfield.workbench.site import Site
 
 
 def topics_with_counts(bench: Bench, blind: bool = False) -> list[dict[str, Any]]:
@@ -41,13 +43,17 @@ def topics_with_counts(bench: Bench, blind: bool = False) -> list[dict[str, Any]
     ]
 
 
-def judge_now(bench: Bench, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
+def judge_now(site: Site, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
     """Label a document outside any round; False if this person has already given it the same grade."""
+    bench = site.bench
     scale = bench.grades()
     if scale and grade not in scale:
         grades = ", ".join(f"{each:g}" for each in scale)
         raise DataError(f"expected a grade of {grades}, found {grade:g}")
     event = Event(topic=topic, document=document, grade=grade, assessor=assessor, list="topic", id=id)
+    refusal = refuse_unknown_ids(event, site.known_ids())
+    if refusal is not None:
+        raise DataError(refusal[1])
 
     def is_new(labels: list[Event]) -> bool:
         return not any(each.assessor == assessor and each.grade == grade and not each.repeat for each in labels)
@@ -252,7 +258,7 @@ def judge_this(request: PageRequest) -> ActionResult:
     name, document, grade = request.form_field("topic"), request.form_field("document"), request.number("grade")
     if grade is None or not name or not document:
         raise Refusal("a label needs a topic, a document and a grade")
-    new = judge_now(request.site.bench, request.name, name, document, grade, request.form_field("id"))
+    new = judge_now(request.site, request.name, name, document, grade, request.form_field("id"))
     along = {key: request.form_field(key) for key in ("one", "other", "measure", *CARRIED)}
     back = link("/topic", topic=name, document=document, **along)
     return ActionResult(f"{back}#pane", {"topic": name, "document": document, "grade": grade, "new": new})
