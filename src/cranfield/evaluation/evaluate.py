@@ -470,6 +470,8 @@ class Evaluator:
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, topics] for name in rows[0].pooled},
             queries=self.queries,
             weights=self.weights,
+            judged=np.bincount(self.judgments.topic, minlength=len(barren)).astype(np.int32)[topics],
+            relevant=self.judgments.relevant(self._lowest_rel)[topics],
         )
 
     def _differences(self, rows: list[_Row], barren: npt.NDArray[np.bool_]) -> dict[str, list[str]]:

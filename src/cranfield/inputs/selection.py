@@ -33,10 +33,10 @@ class JudgmentSource(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """The source as the end of a sentence on a page."""
+        """The source as the end of a sentence about judgments."""
         if self.word == COLLECTION:
-            return "judged by the collection's own judgments"
-        return f"judged by version {self.version}" if self.version else "judged by the current judgments"
+            return "from the collection's own file"
+        return f"from version {self.version}" if self.version else "as they are now"
 
     @property
     def depends_on_labels(self) -> bool:
