@@ -58,7 +58,7 @@ class Secrets(NamedTuple):
 
 WORLDS = (
     Secrets("saffron", ("alpha", "beta", "gamma", "delta"), False, (0, 2, 1, 0, 1), (1, 0, 2, 2)),
-    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), False, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
+    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), True, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
 )
 
 
@@ -66,12 +66,17 @@ def folder_of(folder: Path, secrets: Secrets) -> Path:
     """The files of a workspace; both have the same name."""
     (folder / "runs").mkdir(parents=True)
     rows = [{"id": each, "title": f"Title {each}", "text": f"Text {each} of roses"} for each in DOCUMENTS]
+    rows[0] |= {"image": "rose.png", "price": 3}
+    (folder / "images").mkdir()
+    (folder / "images" / "rose.png").write_bytes(b"\x89PNG\r\n\x1a\nrose")
     (folder / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     topics = [{"id": each, "title": f"roses {each}", "description": "roses", "narrative": ""} for each in TOPICS]
     (folder / "topics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in topics))
     (folder / "guidelines.md").write_text("# Guidelines\n\nRead.\n")
     grades = "".join(f'[grades.{grade}]\nlabel = "label {grade}"\n' for grade in (0, 1, 2))
-    (folder / "collection.toml").write_text(f'name = "c"\ntitle = "c"\n[grades]\nrelevant_from = 1\n{grades}')
+    (folder / "collection.toml").write_text(
+        f'name = "c"\ntitle = "c"\n[grades]\nrelevant_from = 1\n{grades}[card]\nkind = "product"\n'
+    )
     gold = [f"{topic} 0 {each} {grade}\n" for topic in TOPICS for each, grade in zip(GOLD, secrets.gold, strict=True)]
     (folder / "qrels.txt").write_text("".join(gold))
     ahead, turned = POOL, [*POOL[1:], POOL[0]]
@@ -206,6 +211,7 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/api": [{}],
     "/document": [{"id": each, "topic": "t1"} for each in ("d00", "d12", "no such")] + [{}],
     "/enter": [{"key": "no such"}],
+    "/image": [{"id": "d00", "field": "image"}, {"id": "d01", "field": "image"}, {"id": "d00", "field": "no such"}],
     "/join": [{"invitation": "no such"}],
     "/judge": [
         {},
@@ -219,6 +225,13 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/login": [{"next": "/runs"}],
     "/me": [{}],
     "/prefer": [{}, {"comparison": "lists"}, {"comparison": "documents"}, {"comparison": "no such"}],
+    "/search": [
+        {},
+        {"words": "t2"},
+        *({"topic": "t1", "query": query} for query in ("roses", "text d03", "", "no such")),
+        {"topic": "t2", "query": "roses", "from": "10"},
+        {"topic": "no such"},
+    ],
     "/topic": [
         {},
         {"words": "roses t1"},
@@ -269,6 +282,18 @@ SENT: dict[str, list[dict[str, Any]]] = {
     "/me/password": [{"old": PASSWORD, "new": "short"}, {"old": PASSWORD, "new": PASSWORD}],
     "/me/token": [{"label": "script"}],
     "/me/token/end": [{"id": "1"}],
+    "/search": [  # documents of the pool, of gold, held by others, judged by others, of no round
+        *({"events": [label(f"s-{each}", each, query="roses", rank=1)]} for each in DOCUMENTS),
+        *({"events": [label(f"t-{each}", each, grade=2, query="text", rank=2)]} for each in DOCUMENTS[::3]),
+        {"events": [label("s1", "no such"), label("s2", "d01", topic="no such"), label("s3", "d01", grade=7)]},
+        {"events": [label("bob-pooled-0", "d01"), label("cy-t1-d00", "d00")]},
+        *(
+            {"events": [{"id": f"w-{each}", "kind": "withdrawal", "refers": each}]}
+            for each in ("s-d00", "t-d03", "cy-t1-d00", "bob-pooled-0", "no such")
+        ),
+        {"topic": "t1", "document": "d05", "query": "roses", "rank": "3", "grade": "1", "id": "s-form"},
+        {},
+    ],
     "/prefer": [
         {
             "of": "lists",

@@ -172,7 +172,8 @@ def test_gold_repeats_and_others_leave_no_trace_in_the_browser(site: Served) -> 
         assert outcomes(reply) == ["kept"]
         after = reply["progress"]
         assert (after["done"], after["all"], after["mine"]) == (before["done"] + 1, before["all"], turn + 1)
-    assert fields == {"topic", "document", "title", "text", "marks", "opens_at", "start", "length", "found"}
+    card = {"title", "above", "text_label", "text", "below"}
+    assert fields == {"topic", "document", "marks", "opens_at", "start", "length", "found"} | card
     told = "".join(texts)
     assert not any(word in told for word in ("gold", "repeat", "rank", "secret", "zebedee", "slot", "overlap"))
     mine = [event for event in events_of(site, name) if event.assessor == "ann"]

@@ -34,7 +34,7 @@ def waited(ask: Any) -> Any:
 
 
 def test_a_round_is_planned_opened_watched_and_closed(site: Served) -> None:
-    lead = site.client("ann")
+    lead, _ = site.client("ann"), site.client("bob", "assessor")
     plan = waited(lambda: lead.get("/rounds/new.json?look=1&runs=bm25&runs=fusion&depth=3&overlap=2").json())["plan"]
     documents = plan["answer"]["documents"]
     assert plan["answer"]["labels"] == 2 * documents
@@ -43,6 +43,7 @@ def test_a_round_is_planned_opened_watched_and_closed(site: Served) -> None:
     assert opened.json() == {"name": "first"}
     [row] = lead.get("/rounds.json").json()["rounds"]
     assert (row["name"], row["state"], row["documents"], row["places"]) == ("first", "open", documents, 2 * documents)
+    assert row["hours_left"] == pytest.approx(plan["answer"]["hours"], abs=0.01)  # one figure, in the plan and after it
     [one] = lease(site.bench.log, "bob", "first")
     site.bench.log.add(
         [Event(topic=one.topic, document=one.document, grade=2, assessor="bob", round="first", seconds=9)]
@@ -51,7 +52,7 @@ def test_a_round_is_planned_opened_watched_and_closed(site: Served) -> None:
     row = lead.get("/round.json?name=first").json()
     assert (row["done"], row["out"], row["left"]) == (1, 2, 2 * documents - 3)
     assert {person["assessor"]: person["done"] for person in row["people"]} == {"ann": 0, "bob": 1}
-    assert row["hours_left"] == pytest.approx(row["left"] * 9 / 3600, abs=0.01)
+    assert row["hours_left"] == pytest.approx((row["left"] + row["out"]) * 9 / 3600, abs=0.01)
     assert lead.post("/round", {"name": "first", "state": "paused", "before": "open"}).status == 303
     assert lead.get("/round.json?name=first").json()["state"] == "paused"
     late = lead.send("/round.json", {"name": "first", "state": "closed", "before": "open"})

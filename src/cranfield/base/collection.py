@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
+    from cranfield.base.card import CardTemplate
     from cranfield.base.kernels.table import Floats, Ints
 
 
@@ -341,6 +342,7 @@ class Collection:
         grades: Mapping[float, Grade] | None = None,
         relevant_from: float = 1,
         aspects: Sequence[Aspect] = (),
+        card: CardTemplate | None = None,
         n_documents: int | None = None,
         meta: Mapping[str, Any] | None = None,
         path: str | None = None,
@@ -350,6 +352,7 @@ class Collection:
         self.grades: dict[float, Grade] = dict(sorted((grades or {}).items()))
         self.relevant_from = relevant_from
         self.aspects = tuple(aspects)  # further questions to assessors
+        self.card = card  # how a document is shown to assessors; None: title and text
         self.meta: dict[str, Any] = dict(meta or {})  # the content of collection.toml
         self._documents, self._topics, self._qrels, self._subtopics = documents, topics, qrels, subtopics
         self._n_documents = n_documents

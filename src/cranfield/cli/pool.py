@@ -35,6 +35,7 @@ s    skip it; it comes again next time
 n    note something about it (n TEXT), and go on with it
 u    undo your last answer, and show its document again (z does the same)
 t    show the topic in full
+/    search again with other words (/ WORDS), where documents come from --search
 q    stop; call again to go on"""
 WORDS = {"quit": "q", "skip": "s", "undo": "u", "z": "u", "help": "?", "note": "n", "topic": "t"}
 
@@ -82,6 +83,10 @@ def _judge_one(desk: TerminalSession, task: JudgingTask) -> JudgingTask | str:
             note(desk.need.topic(task.topic, True))
         elif word == "n" and text:
             desk.answer(task, "note", seconds, note=text)
+        elif word.startswith("/"):
+            if not (problem := desk.search(f"{word[1:]} {text}")):
+                return ""
+            note(problem)
         elif word in ("s", "x"):
             note_of = {"note": text} if text else {}
             return _report(desk.answer(task, "skip" if word == "s" else "cannot-judge", seconds, **note_of))
@@ -122,12 +127,14 @@ def _report(problem: str) -> str:
 
 def _finish(desk: TerminalSession) -> JudgingTask | str:
     """Let the person undo the last label when no document is left. Return its document, or `q` to stop."""
-    if not desk.label_count:
+    if not desk.label_count and not desk.source.searches:
         return "q"
     while True:
-        word, _ = _word("u undoes the last label, q stops")
+        word, text = _word("u undoes the last label, q stops")
         if word == "q":
             return "q"
+        if word.startswith("/") and not desk.search(f"{word[1:]} {text}"):
+            return ""
         if word == "u" and (again := _undo(desk)) is not None:
             return again
 
@@ -331,6 +338,8 @@ def _strategies() -> None:
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option("--pool FILE", "Pool to judge, instead of runs. If it assigns documents, you get yours.")
 @option("--round NAME", "Round of the log to judge in; cranfield judge round begins one.")
+@option("--search TOPIC", "Topic to search the documents of --collection for, instead of judging runs.")
+@option("--query WORDS", "Query to begin a search with.  [default: the title of the topic]")
 @option(
     "--judgments LOG",
     "Log to write labels to, such as labels.jsonl, work.db or postgresql://user@host/name.",
@@ -356,8 +365,13 @@ def _judge(**typed: Any) -> None:
     """
     from cranfield.commands.terminal_session import open_session
 
-    if typed["pool"] is not None or typed["round"] is not None:
-        elsewhere = f"is for documents of runs, not for those of --{'pool' if typed['pool'] is not None else 'round'}"
+    if typed["search"] is None:
+        options.refuse_idle("goes with --search", "query")
+    else:
+        options.refuse_idle("does not go with --search, which passes over your own labels alone", "overlap")
+    source = next((name for name in ("pool", "round", "search") if typed[name] is not None), None)
+    if source is not None:
+        elsewhere = f"is for documents of runs, not for those of --{source}"
         idle = ("depths", "strategy", "priorities", "teams", "budget", "topics", "rel", "seed", "preset", "drop_self")
         options.refuse_idle(elsewhere, *idle, *options.CONVENTIONS)
     with closing(open_session(**pooling_options(typed))) as desk:

@@ -30,7 +30,17 @@ from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_fi
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
-from cranfield.judging.round_plan import DOCUMENTS, TOPICS, Lease, NoLease, Round, frame_of, plan_items
+from cranfield.judging.round_plan import (
+    DOCUMENTS,
+    PRIORITY,
+    SHUFFLED,
+    TOPICS,
+    Lease,
+    NoLease,
+    Round,
+    frame_of,
+    plan_items,
+)
 from cranfield.judging.round_status import Status, gold_answers, status
 from cranfield.judging.rounds import lease, open_round, refuse_round, set_state
 from cranfield.pooling.strategy import STRATEGIES, rankings
@@ -186,6 +196,7 @@ def begin_round(
     sample: int | None = None,
     sample_topics: int | None = None,
     seed: int = 0,
+    order: str = SHUFFLED,
     guideline: str | None = None,
     **options: Any,
 ) -> Status:
@@ -203,8 +214,10 @@ def begin_round(
         name=name,
         overlap=overlap,
         seed=seed,
+        order=PRIORITY if strategy else order,
         strategy=strategy,
         lists=lists,
+        depth=depth if strategy else 0,
         sample=_sample_text(frame, sample, sample_topics, seed),
         unit=DOCUMENTS if sample_topics is None else TOPICS,
         frame=frame,
@@ -401,8 +414,11 @@ def diff(
 
     with _opened(location, new=False) as log:
         one = thaw(log, a)
-        now = _with_collection(location, log.current_events()) if b is None else {}
-        other = decide(now, policy, gold=gold_grades(log)) if b is None else thaw(log, b)
+        if b is None:
+            own = own_judgments((named(location) or Named(location)).workspace)
+            other = log_queries.decide_log(log, policy, gold=gold_grades(log), own=own)
+        else:
+            other = thaw(log, b)
     say(one.notes() + other.notes())
     changes = version_changes(a, one.grades, b or f"now ({policy})", other.grades)
     if not runs:

@@ -1,13 +1,16 @@
 """Judging at a terminal: one person, one log, document after document.
 
-Documents come from the top of runs by a strategy, from a pool file, or from a round of the log. Before each document
-the new events of the log are read. A label is added only if nobody else has labelled the document meanwhile,
+Documents come from the top of runs by a strategy, from a pool file, from a round of the log, or from a search. Before
+each document the new events of the log are read. A label is added only if nobody else has labelled the document meanwhile,
 unless several people are to judge each. The log holds all state, so a session continues where it stopped.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import sys
+import tempfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,8 +19,11 @@ from typing import TYPE_CHECKING, Any
 import cranfield
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
+from cranfield.base.parameters import shortened
+from cranfield.base.text_layout import counted
 from cranfield.commands.judging import hash_of_file
 from cranfield.commands.pooling import Depths, session_options
+from cranfield.formats.collection_folder import folder_of
 from cranfield.formats.pool_files import PoolItem, read_pool
 from cranfield.inputs.inputs import Inputs, refuse_second_stdin
 from cranfield.inputs.logs import named
@@ -122,6 +128,7 @@ def others(labels: list[Event], assessor: str) -> set[str]:
 
 
 LABELS = ("judgment", "cannot-judge")
+SEARCH_RESULTS = 200  # of a query
 AWAY = timedelta(minutes=30)  # time without an event after which a person counts as having left a topic
 
 
@@ -169,6 +176,7 @@ class DocumentSource(ABC):
     """A source of documents to judge."""
 
     round = ""
+    searches = False  # whether another query brings other documents
     guideline = ""
     scale: tuple[float, ...] = ()
 
@@ -185,6 +193,9 @@ class DocumentSource(ABC):
     @abstractmethod
     def status(self, progress: JudgingProgress) -> str:
         """The progress as text."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release resources."""
 
 
 class FromRuns(DocumentSource):
@@ -276,6 +287,54 @@ class FromRound(DocumentSource):
         [row] = round_statuses(self.log, self.round)
         mine = next((person.done for person in row.people if person.assessor == self.assessor), 0)
         return f"round {self.round}: {row.done} of {row.places} labels, {mine} of them yours"
+
+
+class FromSearch(DocumentSource):
+    """The results of a person's own queries for one topic: what they have judged is passed over, what others say is not."""
+
+    searches = True
+
+    def __init__(self, log: Log, collection: str, topic: str, query: str, assessor: str) -> None:
+        from cranfield.retrieval.document_search import build_index
+
+        self.log, self.topic, self.assessor = log, topic, assessor
+        self._folder = tempfile.TemporaryDirectory(prefix="cranfield-")
+        try:
+            where = os.path.join(self._folder.name, "search")
+            os.mkdir(where)
+            self._index = build_index(collection, where)
+            self.search(query)
+        except BaseException:
+            self.close()
+            raise
+
+    def search(self, query: str) -> None:
+        """Search with another query; its results come next."""
+        from cranfield.retrieval.document_search import search_documents, search_list
+
+        self.list, self.results = search_list(query), search_documents(self._index, query, SEARCH_RESULTS)
+
+    def next(self, progress: JudgingProgress) -> JudgingTask | str:
+        for rank, document in enumerate(self.results, 1):
+            if progress.is_open(self.topic, document):
+                return JudgingTask(self.topic, document, self.list, rank, self._round(document))
+        return f"nothing is left to judge; {self.status(progress)}. / WORDS searches again"
+
+    def _round(self, document: str) -> str:
+        """The open round in which the document is the person's."""
+        from cranfield.judging.assessor_view import own_open_round
+
+        if not self.log.has_records():
+            return ""
+        with self.log.reading() as transaction:
+            return own_open_round(transaction, self.assessor, (self.topic, document))
+
+    def status(self, progress: JudgingProgress) -> str:
+        done = sum(progress.settled(self.topic, document) for document in self.results)
+        return f"{self.list}: {done} of {counted(len(self.results), 'result')} judged"
+
+    def close(self) -> None:
+        self._folder.cleanup()
 
 
 @dataclass(frozen=True)
@@ -415,8 +474,16 @@ class TerminalSession:
         label = last.kind if last.grade is None else f"{last.grade:g}{'' if last.sure else '?'}"
         return task, f"taken back: {label} for {task.document} of topic {task.topic}"
 
+    def search(self, query: str) -> str:
+        """Search with another query; return why that is not possible, or nothing."""
+        if not isinstance(self.source, FromSearch):
+            return "/ is for documents of --search"
+        self.source.search(query)
+        return ""
+
     def close(self) -> None:
-        """Close the log."""
+        """Close the log, and what the documents came from."""
+        self.source.close()
         self.log.close()
 
 
@@ -428,6 +495,8 @@ def open_session(
     assessor: str = "",
     pool: str | None = None,
     round: str | None = None,
+    search: str | None = None,
+    query: str | None = None,
     collection: str | None = None,
     scale: tuple[float, ...] = (),
     guideline: str | None = None,
@@ -435,23 +504,30 @@ def open_session(
     adjudicate: bool = False,
     **options: Any,
 ) -> TerminalSession:
-    """Open a session: documents from runs by a strategy, from a pool file, or from a round of the log."""
-    from cranfield.pooling.strategies.learn import DocumentTexts
+    """Open a session: documents from runs by a strategy, from a pool file, from a round of the log, or from a search."""
+    from cranfield.pooling.text_features import DocumentTexts
 
     refuse_second_stdin(pool, collection, guideline, *inputs.runs)
     word = named(judgments)
     if word is not None and word.version is not None:
         raise ConventionError(f"--judgments: version {word.version!r} is frozen; name the log itself")
-    if sum((bool(inputs.runs), pool is not None, round is not None)) != 1:
-        raise ConventionError("documents come from RUN…, from --pool FILE or from --round NAME: give one of them")
+    if sum((bool(inputs.runs), pool is not None, round is not None, search is not None)) != 1:
+        sources = "RUN…, from --pool FILE, from --round NAME or from --search TOPIC"
+        raise ConventionError(f"documents come from {sources}: give one of them")
+    if search is not None and collection is None:
+        raise ConventionError("--search needs the documents to search: name them with --collection")
     if adjudicate and round is not None:
         raise ConventionError("--adjudicate decides about documents of --pool FILE or RUN…; a round asks for labels")
     log = open_log(judgments)
     try:
         opened = None if collection is None else cranfield.read_collection(collection)
         texts = None if opened is None else DocumentTexts.of(opened)
-        source = _source(log, inputs, depths, assessor, pool, round, texts=texts, **options)
         topics = topic_table(inputs.topics_file, collection, inputs.fields)
+        if search is not None and collection is not None:
+            source: DocumentSource = _search_source(log, collection, topics, search, query, assessor)
+            overlap = sys.maxsize  # a document that others have judged is shown, too
+        else:
+            source = _source(log, inputs, depths, assessor, pool, round, texts=texts, **options)
         grades = {} if opened is None else opened.grades
         documents = None if texts is None else texts.documents
         need = AssessorNeed(topics, documents, grades, scale or source.scale or tuple(grades))
@@ -463,6 +539,16 @@ def open_session(
         log.close()
         raise
     return at_work
+
+
+def _search_source(
+    log: Log, collection: str, topics: TopicTable | None, topic: str, query: str | None, assessor: str
+) -> FromSearch:
+    queries = {} if topics is None else topics.queries
+    if topic not in queries:
+        raise DataError(f"--search: the collection has no topic {shortened(topic)!r}")
+    folder = folder_of(collection)
+    return FromSearch(log, folder, topic, queries[topic] if query is None else query, assessor)
 
 
 def _source(

@@ -4,7 +4,7 @@
     topics.jsonl      {"id", "title", "description", "narrative", …}
     qrels.txt         TREC's four columns: topic iteration document grade
     subtopics.txt     TREC's diversity qrels, if there are any: topic subtopic document grade
-    collection.toml   name, title, licence, provenance, conventions, grades, aspects, counts and hashes
+    collection.toml   name, title, licence, provenance, conventions, grades, aspects, card, counts and hashes
 
 Documents are streamed in and out; the .jsonl and .txt files may be compressed (.gz, .zst, .xz, .bz2). A folder
 is written under a temporary name and renamed when it is complete, so that a full disk or a killed
@@ -46,6 +46,8 @@ from cranfield.formats.streams import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cranfield.base.card import CardTemplate
+
 # called with the number of documents done and the total
 Progress: TypeAlias = "Callable[[int, int | None], None] | None"
 
@@ -85,6 +87,7 @@ def read_collection(path: str | os.PathLike[str]) -> Collection:
         grades=grades,
         relevant_from=relevant_from,
         aspects=_aspects(meta, os.path.join(folder, META)),
+        card=_card(meta, os.path.join(folder, META)),
         n_documents=n_documents if isinstance(n_documents, int) else None,
         meta=meta,
         path=folder,
@@ -219,6 +222,15 @@ def _aspects(meta: Mapping[str, Any], where: str) -> list[Aspect]:
         meanings = _meanings(grades, f"{at}: grades: expected a number")
         aspects[name] = Aspect(name, question, dict(sorted(meanings.items())), lowest)
     return list(aspects.values())
+
+
+def _card(meta: Mapping[str, Any], path: str) -> CardTemplate | None:
+    """The template of the judging card: `[card]` with a kind or fields."""
+    if "card" not in meta:
+        return None
+    from cranfield.base.card import read_template  # most collections have none
+
+    return read_template(path, meta)
 
 
 def document_rows(path: str, source: Iterable[bytes] | None = None) -> Iterator[Document]:

@@ -33,6 +33,7 @@ class ServerSettings:
     tls: bool = False  # whether the browser sees https
     proxy: str = ""  # the proxy whose forwarded client addresses are trusted
     names: tuple[str, ...] = ()  # further host names of the server
+    path: str = ""  # the prefix of one of several workspaces, such as /garden
 
     @property
     def scheme(self) -> str:
@@ -64,12 +65,12 @@ class ServerSettings:
         name = self.names[0] if self.names else self.host
         name = f"[{name}]" if ":" in name and not name.startswith("[") and name.count(":") > 1 else name
         bare = self.proxy or ":" in name.rpartition("]")[2] or self.port == (443 if self.tls else 80)
-        return f"{self.scheme}://{name}" if bare else f"{self.scheme}://{name}:{self.port}"
+        return f"{self.scheme}://{name}{'' if bare else f':{self.port}'}{self.path}"
 
     @property
     def cookie(self) -> str:
-        """The name of the session cookie. It contains the port, because cookies ignore ports."""
-        return f"{'__Host-' if self.tls else ''}cranfield-{self.port}"
+        """The name of the session cookie. It contains the port, because cookies ignore ports, and the workspace."""
+        return f"{'__Host-' if self.tls else ''}cranfield-{self.port}{self.path.replace('/', '-')}"
 
 
 def checked(

@@ -3,6 +3,7 @@
     FOLDER/                collection.toml, documents.jsonl, topics.jsonl, qrels.txt, or these in FOLDER/collection
     FOLDER/runs/           one file per run
     FOLDER/work.db         the log, unless a database elsewhere is named
+    FOLDER/images/         images of documents, optional (there or in the collection)
     FOLDER/guidelines.md   guidelines for assessors, optional (.md or .txt, there or in the collection)
     FOLDER/.cranfield/     hashes, results, indexes: all of it can be computed again
 
@@ -41,6 +42,7 @@ from cranfield.formats.collection_folder import (
 )
 from cranfield.formats.collection_folder import STATE as STATE
 from cranfield.formats.document_index import Shelf, open_shelf
+from cranfield.formats.images import ImageFile, read_image
 from cranfield.formats.run_files import RUNS, RunFile, listed, run_named
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import reason, refuse_larger
@@ -51,10 +53,12 @@ from cranfield.inputs.topics import topics_of_collection
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cranfield.base.card import CardTemplate
     from cranfield.base.collection import Aspect, Collection, Grade, Qrels
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
     from cranfield.judging.round_status import RoundStatus
+    from cranfield.pooling.text_features import TextFeatures
     from cranfield.store import Database
 
 
@@ -188,6 +192,7 @@ class Bench:
     def __init__(self, folder: str, db: str | None = None, clock: Callable[[], str] | None = None) -> None:
         from cranfield.judging.database_log import DatabaseLog
         from cranfield.judging.log_location import is_database
+        from cranfield.judging.version_cache import VersionCache
 
         self.folder = os.path.abspath(folder)
         if not os.path.isdir(self.folder):
@@ -197,6 +202,7 @@ class Bench:
             raise DataError(f"{db}: expected a database: postgresql://user@host/name, or a file ending in .db")
         self.state = own_folder(os.path.join(self.folder, STATE))
         self.log: DatabaseLog = DatabaseLog(self.location, clock)
+        self.log.version_cache = VersionCache(os.path.join(self.state, "versions"))
         self.hashes = FileHashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
         self._importing = threading.Lock()
@@ -284,6 +290,15 @@ class Bench:
         collection = self._description()
         return () if collection is None else collection.aspects
 
+    def card(self) -> CardTemplate | None:
+        """The template of the judging card; None if documents are shown as title and text."""
+        collection = self._description()
+        return None if collection is None else collection.card
+
+    def image(self, path: str) -> ImageFile:
+        """An image in the folder `images` of the workspace or of the collection; DataError if it is refused."""
+        return read_image([folder for folder in (self.folder, self.home) if folder is not None], path)
+
     def _description(self) -> Collection | None:
         """The collection as described by its collection.toml; None if there is no such file."""
         path = self.file(META)
@@ -327,6 +342,14 @@ class Bench:
         if self.collection is None:
             return None
         return open_shelf(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
+
+    def features(self, progress: Callable[[int, int | None], None] | None = None) -> TextFeatures | None:
+        """The texts as learning strategies read them, from an index in the state folder; None without documents."""
+        from cranfield.pooling.text_features import open_features
+
+        if self.collection is None:
+            return None
+        return open_features(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
 
     def _once(self, what: str, path: str, read: Callable[[str], T]) -> T:
         """The content of a file, read again when the file has changed."""

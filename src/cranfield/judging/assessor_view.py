@@ -8,9 +8,12 @@ from sqlalchemy import and_, bindparam, func, literal, select, true
 
 from cranfield.judging.assignments import ON
 from cranfield.judging.event import RELEVANCE, Event
-from cranfield.store.tables import events, items, places
+from cranfield.judging.round_plan import OPEN
+from cranfield.store.tables import events, items, places, standing
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from cranfield.judging.policies import Subject
     from cranfield.judging.round_plan import Round
     from cranfield.judging.table_changes import Transaction
@@ -124,3 +127,29 @@ def own_assignments(transaction: Transaction, name: str, assessor: str, subject:
     values = {"round": name, "topic": subject[0], "document": subject[1], "who": assessor}
     rows = transaction.connection.execute(ASSIGNMENTS, values)
     return [OwnAssignment(row.item, bool(row.repeat), row.state or "", row.event or "") for row in rows]
+
+
+def own_current_labels(
+    transaction: Transaction, assessor: str, topic: str, documents: Collection[str]
+) -> dict[str, Event]:
+    """An assessor's current labels of some documents of a topic, inside rounds and outside, by document."""
+    label = standing.c.side == "label", standing.c.aspect == RELEVANCE, ~standing.c.repeat
+    here = standing.c.topic == topic, standing.c.document.in_(documents), standing.c.assessor == assessor
+    query = select(events).join(standing, standing.c.event == events.c.id).where(*label, *here)
+    return {event.document: event for event in transaction.read_events(query)}
+
+
+def own_open_round(transaction: Transaction, assessor: str, subject: Subject) -> str:
+    """The open round in which a document is the assessor's: leased to them, else answered by them; empty if there is none.
+
+    Repeats do not count: a second label on purpose comes from the round itself.
+    """
+    answered = ""
+    for plan, state in transaction.all_rounds():
+        if state != OPEN or (plan.assessors and assessor not in plan.assessors):
+            continue
+        states = {each.state for each in own_assignments(transaction, plan.name, assessor, subject) if not each.repeat}
+        if "leased" in states:
+            return plan.name
+        answered = answered or (plan.name if states & {*ANSWERED, "skipped"} else "")
+    return answered

@@ -235,7 +235,7 @@ MAKE_CURRENT = (
     f"""INSERT INTO withdrawn SELECT refers FROM events WHERE source = '{COLLECTION}' AND kind = 'withdrawal'
         ON CONFLICT DO NOTHING""",
     f"DELETE FROM standing WHERE side = '{COLLECTION}' AND event IN (SELECT id FROM withdrawn)",
-    f"""INSERT INTO standing (side, topic, document, other, aspect, assessor, repeat, event, time)
-        SELECT '{COLLECTION}', topic, document, '', aspect, '', repeat, id, time FROM events
+    f"""INSERT INTO standing (side, topic, document, other, aspect, assessor, repeat, event, time, grade, source)
+        SELECT '{COLLECTION}', topic, document, '', aspect, '', repeat, id, time, grade, source FROM events
         WHERE {OF_COLLECTION} AND kind = 'judgment' AND id NOT IN (SELECT id FROM withdrawn) ON CONFLICT DO NOTHING""",
 )

@@ -101,5 +101,5 @@ def submit(
     except UnavailableError:  # nothing is wrong with the event: its sender tries again
         raise
     except DataError as error:
-        return EventOutcome(event.id, REFUSED, "event", str(error))
+        return EventOutcome(event.id, REFUSED, "event", str(error).removeprefix(f"{log_name}: "))
     return EventOutcome(event.id, KEPT)

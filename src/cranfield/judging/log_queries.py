@@ -17,7 +17,15 @@ from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.judging.collection_judgments import with_judgments
 from cranfield.judging.event import COLLECTION, RELEVANCE, Event
 from cranfield.judging.log_location import open_log
-from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_labels, goes_by_labels
+from cranfield.judging.policies import (
+    PEOPLE,
+    Latest,
+    PolicySettings,
+    decide,
+    decide_by_topic,
+    decide_labels,
+    goes_by_labels,
+)
 from cranfield.store.tables import events, items, standing
 
 if TYPE_CHECKING:
@@ -218,5 +226,6 @@ def decide_log(
     how = settings or PolicySettings()
     if not goes_by_labels(policy):
         return decide(log.current_events(), policy, how, gold)
-    labels = log.current_grades(how.aspect)
-    return decide_labels(labels if own is None else with_judgments(labels, own), policy, how, gold)
+    if own is None:
+        return decide_by_topic(log.grades_by_topic(how.aspect), policy, how, gold)
+    return decide_labels(with_judgments(log.current_grades(how.aspect), own), policy, how, gold)

@@ -115,13 +115,14 @@ class Jobs:
         room: int = ROOM,
         at_once: int = AT_ONCE,
         patience: float = PATIENCE,
+        workers: WorkerPool | None = None,
     ) -> None:
         self.bench = bench
         self.questions = QUESTIONS
         self.questions.load_installed()  # before threads need them
         self.clock = clock
         self.patience = patience
-        self.workers = WorkerPool(at_once)
+        self.workers = workers or WorkerPool(at_once)
         self.results = ResultCache(os.path.join(bench.state, "results"), room)
         self._lock = threading.Lock()
         self._jobs: dict[str, _Job] = {}

@@ -133,9 +133,20 @@ def _whole(text: str, name: str, usual: int, least: int, most: int) -> int:
     return value
 
 
+class RawBody(NamedTuple):
+    """The bytes of a file that is served instead of a page: its media type and its policy."""
+
+    content: bytes
+    kind: str
+    policy: str
+
+
 @dataclass(frozen=True)
 class Page:
-    """The content of a page: `values` for the JSON twin and the template, `context` for the template only, `table` as CSV."""
+    """The content of a page: `values` for the JSON twin and the template, `context` for the template only, `table` as CSV.
+
+    `image_hosts` are the hosts whose images the page may load. A route that serves a file has `raw` and no template.
+    """
 
     title: str
     template: str
@@ -144,6 +155,8 @@ class Page:
     table: str | None = None
     scripts: Sequence[str] = ()
     status: int = 200
+    image_hosts: Sequence[str] = ()
+    raw: RawBody | None = None
     qrels: Callable[[], bytes] | None = None  # called for the twin that delivers them
 
 
@@ -154,6 +167,14 @@ class ActionResult:
     to: str
     values: Mapping[str, Any] = field(default_factory=dict)
     cookie: str | None = None  # the secret of a new session; empty: the session ends
+
+
+class Download(NamedTuple):
+    """A file as the answer of a page: its path, the name under which a browser stores it, and its media type."""
+
+    path: str
+    name: str
+    kind: str
 
 
 class RouteEntry(NamedTuple):

@@ -5,6 +5,7 @@ The index of documents is built in a thread. Until it is ready, pages that need 
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import sys
@@ -19,9 +20,9 @@ from cranfield.http.connections import ClientLimits
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.staging import StagingArea
 from cranfield.judging.event_intake import KnownIds
-from cranfield.store.accounts import Accounts
+from cranfield.store.accounts import Accounts, is_name
 from cranfield.workbench.sign_in import Passwords, SignInThrottle
-from cranfield.workbench.tasks import Tasks
+from cranfield.workbench.tasks import ModelTrainer, Tasks
 
 if TYPE_CHECKING:
     from cranfield.base.collection import Document
@@ -107,6 +108,7 @@ class Site:
         self.index_loader = IndexLoader(bench)
         self.uploads = StagingArea(bench.state)
         self.tasks = Tasks(self.public_text)
+        self.trainer = ModelTrainer(jobs)
         self._printed: dict[str, float] = {}
 
     @cached_property
@@ -153,6 +155,13 @@ class Site:
         topics = self.bench.topics()
         return "" if topics is None else topics.queries.get(topic, "")
 
+    def begin_local_session(self) -> str:
+        """Sign in the person who started the server; return the secret of the session."""
+        name = local_name()
+        if self.accounts.find(name) is None:
+            self.accounts.create(name, "lead", None)
+        return self.accounts.begin(name, local=True)
+
     def unclosed_work(self, name: str) -> str:
         """A round or comparison of an assessor that is open or paused, such as "round 'pilot'"; empty if there is none."""
         from cranfield.judging.comparisons import unclosed_comparisons
@@ -166,3 +175,12 @@ class Site:
                 if not comparison.assessors or name in comparison.assessors:
                     return f"comparison {shortened(comparison.name)!r}"
         return ""
+
+
+def local_name() -> str:
+    """The name of the user of this machine, if an account may have it; else "me"."""
+    try:
+        name = getpass.getuser()
+        return name if is_name(name) else "me"
+    except (KeyError, OSError):
+        return "me"

@@ -26,6 +26,7 @@ from cranfield.workbench.assessment import (
     Subject,
     document_views,
     grade_options,
+    image_hosts,
 )
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, subjects_in, submit_rows
 from cranfield.workbench.keyboard_shortcuts import keys_on
@@ -216,7 +217,8 @@ def adjudicate(request: PageRequest) -> Page:
     values = answer.to_dict() | {"state": "ready" if answer.ready else "running"}
     status = 200 if answer.ready else 202
     context = _context(request, answer, subject is not None)
-    return Page("Adjudicate", "adjudicate.html", values, context, answer.to_csv(spreadsheet=True), scripts, status)
+    table, hosts = answer.to_csv(spreadsheet=True), image_hosts(request.site.bench)
+    return Page("Adjudicate", "adjudicate.html", values, context, table, scripts, status, hosts)
 
 
 def _context(request: PageRequest, answer: AdjudicationList, alone: bool) -> dict[str, Any]:

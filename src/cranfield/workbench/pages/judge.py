@@ -21,6 +21,7 @@ from cranfield.workbench.assessment import (
     PAGE,
     JudgingWork,
     document_views,
+    image_hosts,
     plan_scale,
     reason_for_nothing,
     round_progress,
@@ -71,14 +72,15 @@ def submit_labels(
 
     def work(
         transaction: Transaction,
-    ) -> tuple[Round, str, dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
+    ) -> tuple[Round, str, list[Event], dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
         desk = Leaseholder(transaction, name, assessor)
         events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, desk), known)
         outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
         own = own_pace(transaction, name, assessor, PAGE)
-        return desk.plan, desk.state, refused | {each.id: each for each in outcomes}, leases, own
+        return desk.plan, desk.state, events, refused | {each.id: each for each in outcomes}, leases, own
 
-    plan, state, outcomes, leases, own = bench.log.write(work)
+    plan, state, labelled, outcomes, leases, own = bench.log.write(work)
+    request.site.trainer.want(plan, {event.topic for event in labelled})
     leases = leases if n > 0 else []
     return JudgingWork(
         round=name,
@@ -99,7 +101,7 @@ def _event(bench: Bench, assessor: str, desk: Leaseholder | None, row: Mapping[s
     if event.kind == "withdrawal":
         return event
     plan = None if desk is None else desk.plan
-    _refuse_grade(bench, event, plan)
+    refuse_grade(bench, event, plan)
     if desk is None or plan is None:
         return event
     assigned = _assignment(desk, event, row.get("changes"))
@@ -107,7 +109,7 @@ def _event(bench: Bench, assessor: str, desk: Leaseholder | None, row: Mapping[s
     return replace(event, round=plan.name, list=f"round {plan.name}", guideline=plan.guideline, **position)
 
 
-def _refuse_grade(bench: Bench, event: Event, plan: Round | None) -> None:
+def refuse_grade(bench: Bench, event: Event, plan: Round | None) -> None:
     """Raise DataError for an unknown aspect or grade; the round itself checks its scale."""
     if event.grade is None:
         return
@@ -146,7 +148,9 @@ def judge(request: PageRequest) -> Page:
     answer = work(request, request.text("round"), subject, first, ahead)
     title = "Judge" if not answer.items else answer.items[0].title or answer.items[0].document
     script = "judge.js" if answer.round or answer.items else "waiting.js"
-    return Page(title, "judge.html", answer.to_dict(), _context(request, answer, first, subject), scripts=(script,))
+    hosts = image_hosts(request.site.bench)
+    context = _context(request, answer, first, subject)
+    return Page(title, "judge.html", answer.to_dict(), context, scripts=(script,), image_hosts=hosts)
 
 
 def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tuple[str, str] | None) -> dict[str, Any]:
@@ -193,7 +197,16 @@ def _brief(answer: JudgingWork) -> Mapping[str, Any]:
 
 def _from_form(request: PageRequest) -> ActionResult:
     """Add the label of a form without scripts, and go on to the next document."""
-    name, kind = request.form_field("round"), request.form_field("kind") or "judgment"
+    name, rows = request.form_field("round"), label_rows(request)
+    answer = submit_labels(request, name, rows, 0)
+    refuse_first(answer.outcomes, "Go back to see the document again.")
+    alone = {} if name else {key: rows[0][key] for key in ("topic", "document")}
+    return ActionResult(link("/judge", round=name, **alone), _brief(answer))
+
+
+def label_rows(request: PageRequest) -> list[dict[str, Any]]:
+    """The events of a form without scripts: a label, and one for each further aspect that is answered."""
+    kind = request.form_field("kind") or "judgment"
     about = {key: request.form_field(key) for key in ("topic", "document")}
     label: dict[str, Any] = {"id": request.form_field("id") or new_id(), "kind": kind, **about}
     label["sure"] = request.form_field("unsure") != "on"
@@ -206,7 +219,4 @@ def _from_form(request: PageRequest) -> ActionResult:
         grade = request.number(f"aspect-{aspect}")
         if grade is not None:
             rows.append({"id": f"{label['id'][:60]}-{len(rows)}", **about, "aspect": aspect, "grade": grade})
-    answer = submit_labels(request, name, rows, 0)
-    refuse_first(answer.outcomes, "Go back to see the document again.")
-    alone = {} if name else about
-    return ActionResult(link("/judge", round=name, **alone), _brief(answer))
+    return rows

@@ -11,7 +11,6 @@ from cranfield.workbench.access_control import LEAD, NOBODY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
 from cranfield.workbench.links import link
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
-from cranfield.workbench.serve import local_name
 from cranfield.workbench.sign_in import SHORTEST
 
 DAYS = 7  # until an invitation expires
@@ -19,10 +18,11 @@ LONGEST_PATH = 2000  # characters of a path to return to
 MOST = 2**31 - 1  # largest id
 
 
-def own_path(typed: str) -> str:
-    """The typed path if it is on this site, else `/`: never another host."""
-    safe = typed.startswith("/") and not typed.startswith("//") and "\\" not in typed
-    return typed if safe and typed.isprintable() and len(typed) <= LONGEST_PATH else "/"
+def own_path(typed: str, prefix: str = "") -> str:
+    """The typed path without the prefix of its workspace, if it is of this workspace, else `/`: never another host."""
+    path = typed.removeprefix(prefix) if typed.startswith(f"{prefix}/") else ""
+    safe = path.startswith("/") and not path.startswith("//") and "\\" not in path
+    return path if safe and path.isprintable() and len(path) <= LONGEST_PATH else "/"
 
 
 @page("/enter", NOBODY, "accounts.use_key", reveals=NOTHING)
@@ -32,7 +32,7 @@ def enter(request: PageRequest) -> ActionResult:
     if manner.accounts or not accounts.use_key(request.text("key")):
         advice = "cranfield serve FOLDER --link prints a new one."
         raise Refusal("this link was used, or is older than ten minutes", 403, safe="", advice=advice)
-    return ActionResult("/", cookie=accounts.begin(local_name(), local=True))
+    return ActionResult("/", cookie=request.site.begin_local_session())
 
 
 @page("/login", NOBODY, reveals=NOTHING)
@@ -40,11 +40,11 @@ def login(request: PageRequest) -> Page:
     """Ask for name and password."""
     if request.account is None and not request.site.manner.accounts:
         refuse_role(request.path, VIEWER, None, request.site.manner)
-    return _login(request, own_path(request.text("next", "/")))
+    return _login(request, own_path(request.text("next", "/"), request.site.manner.path))
 
 
 def _login(request: PageRequest, back: str, name: str = "", problem: str = "", status: int = 200) -> Page:
-    values = {"next": back, "problem": problem}
+    values = {"next": request.site.manner.path + back, "problem": problem}
     return Page("Sign in", "login.html", values, {"name": name}, status=status)
 
 
@@ -53,7 +53,7 @@ async def sign_in(request: PageRequest) -> Page | ActionResult:
     """Sign in with name and password."""
     site = request.site
     name, password = request.form_field("name").strip(), request.form_field("password")
-    back = own_path(request.form_field("next", "/"))
+    back = own_path(request.form_field("next", "/"), site.manner.path)
     if not site.manner.accounts:
         raise Refusal("this workspace has no accounts", 403, safe="")
     stored = await _checked_hash(request, name, password, "too many attempts to sign in")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.registry import about
-from cranfield.base.results import plain
+from cranfield.base.results import as_dicts, plain
 from cranfield.commands.judging import hash_of_file, lists_of
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
-from cranfield.judging.round_plan import STATES, Round, RoundItem, plan_items
+from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items
 from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
@@ -47,9 +47,11 @@ def open_planned_round(
         name=name,
         overlap=pool.overlap,
         seed=pool.seed,
+        order=PRIORITY if learns else settings.pop("order", SHUFFLED),
         strategy=pool.strategy if learns else "",
         rel=bench.relevant_from,
         lists=lists,
+        cap=pool.cap if learns else 0,
         sample=f"{pool.sample} documents at random, seed {pool.seed}" if pool.sample else "",
         frame=frame,
         guideline="" if guideline is None else hash_of_file(guideline),
@@ -92,11 +94,9 @@ def rounds(request: PageRequest) -> Page:
 
 
 def _round(each: RoundStatus) -> dict[str, Any]:
-    """A round as plain values, with the hours left at the pace of its people."""
-    paces = [person.seconds for person in each.people if person.seconds is not None]
-    hours = each.left * (sum(paces) / len(paces)) / 3600 if paces else None
-    values: dict[str, Any] = plain({**vars(each), "people": [vars(person) for person in each.people]})
-    return {**values, "hours_left": None if hours is None else round(hours, 2)}
+    """A round as plain values."""
+    values: dict[str, Any] = plain(as_dicts([each])[0])
+    return {**values, "hours_left": round(each.hours_left, 2)}
 
 
 @page("/rounds/new", LEAD, "jobs.ask pool-plan", table=True, menu=("manage", 20, "Plan a round"))
@@ -147,6 +147,7 @@ def begin_round(request: PageRequest) -> ActionResult:
         passing=_share(request, "passing") or None,
         after=request.form_field("after"),
     )
+    request.site.trainer.want(plan)
     return ActionResult(link("/round", name=plan.name), {"name": plan.name})
 
 

@@ -6,14 +6,21 @@ take for formulas, so a program must not read it.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.formats.files.trec import TREC
 from cranfield.judging.log_queries import count_current, decide_log
 from cranfield.judging.policies import Grades, Latest, PolicySettings, goes_by_labels, policies
-from cranfield.judging.versions import Versions, all_versions, find_version, freeze, gold_grades, thaw
+from cranfield.judging.version_cache import summary_of
+from cranfield.judging.versions import (
+    Versions,
+    all_versions,
+    cached_summary,
+    find_version,
+    freeze,
+    gold_grades,
+    thaw,
+)
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.rendering import csv_of
@@ -58,22 +65,26 @@ def freeze_now(request: PageRequest) -> ActionResult:
     return ActionResult("/versions", values)
 
 
-@page("/version", VIEWER, "judging.thaw", table=True, menu=("look", 40, ""), qrels=True)
+SMALL = 20_000  # judgments of a version that is computed while the page waits
+
+
+@page("/version", VIEWER, "jobs.ask version", table=True, menu=("look", 40, ""), qrels=True)
 def version(request: PageRequest) -> Page:
-    """The qrels of a version, computed again and checked against their hash; the table has every judgment."""
-    name = request.required("name")
+    """The qrels of a version, checked against their hash; the table has every judgment."""
     log = request.site.bench.log
-    details, decided = find_version(log, name), thaw(log, name)
-    rows = rows_of(decided.grades)
-    counts = Counter(grade for _, _, grade in rows)
+    details = find_version(log, request.required("name"))
+    if request.twin == "qrels":
+        return Page(details.name, "version.html", qrels=lambda: qrels_bytes(thaw(log, details.name).grades))
     names = ("name", "policy", "hash", "created", "note", "documents")
-    values = {
-        **{name: getattr(details, name) for name in names},
-        "topics": len(decided.grades),
-        "grades": dict(sorted(counts.items(), key=lambda each: float(each[0]))),
-        "notes": decided.notes(),
-    }
-    return Page(name, "version.html", values, {}, csv_of(HEAD, rows), qrels=lambda: qrels_bytes(decided.grades))
+    values = {name: getattr(details, name) for name in names}
+    summary = cached_summary(log, details)
+    if summary is None and details.documents <= SMALL:
+        summary = summary_of(thaw(log, details.name))
+    if summary is None:
+        job = ask(request, "version", version=details.name)
+        return answer_page(request, details.name, "version.html", values, {}, job, ("live.js",))
+    table = csv_of(HEAD, rows_of(thaw(log, details.name).grades)) if request.twin == "csv" else ""
+    return Page(details.name, "version.html", values | vars(summary), {"job": None}, table=table)
 
 
 HEAD = ("topic", "document", "grade")

@@ -4,6 +4,7 @@ import { Outbox } from "./queue.js";
 import { listen } from "./keys.js";
 import { button, tell, wake } from "./unsent.js";
 import { build } from "./text.js";
+import { showCard } from "./card.js";
 
 const $ = (id) => document.getElementById(id);
 const config = JSON.parse($("config").textContent);
@@ -67,7 +68,7 @@ const show = () => {
   $("need-id").textContent = `topic ${item.topic}`;
   $("need-text").replaceChildren(...[need.description, need.narrative].filter((text) => text && text !== need.title).map((text) => Object.assign(make("p", text, "text"), { dir: "auto" })));
   $("opinions").replaceChildren(...opinions.map(opinion));
-  $("title").textContent = item.title || item.document;
+  showCard(item);
   $("doc-id").textContent = item.document;
   $("text").replaceChildren(build(item.text, item.marks, item.opens_at));
   $("state").hidden = item.text !== "";

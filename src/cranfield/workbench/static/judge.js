@@ -4,6 +4,7 @@ import { Outbox } from "./queue.js";
 import { listen } from "./keys.js";
 import { button, tell } from "./unsent.js";
 import { build, places } from "./text.js";
+import { fetchImages, showCard } from "./card.js";
 import { askOrSaved, saveForReload } from "./offline.js";
 
 const $ = (id) => document.getElementById(id);
@@ -78,7 +79,11 @@ const save = () => {
 
 // texts of documents to come are made before they are needed
 const prepare = () => setTimeout(() => {
-  for (const item of items.slice(1)) item.node ||= build(item.text, item.marks, item.opens_at);
+  for (const item of items.slice(1)) {
+    if (item.node) continue;
+    item.node = build(item.text, item.marks, item.opens_at);
+    fetchImages(item);
+  }
 }, 0);
 
 let asked = null;
@@ -129,7 +134,7 @@ const paint = (item, label = null) => {
       return made;
     }));
   }
-  $("title").textContent = item.title || item.document;
+  showCard(item);
   $("doc-id").textContent = item.document;
   document.title = document.title.replace(/^.* · /s, `${item.title || item.document} · `);
   found = null;
@@ -271,6 +276,7 @@ const work = () => {
   if (items.length) return paint(items[0]);
   view = null;
   if (config.alone) return showNothing({ why: "kept" });
+  showCard({ title: "…" });
   $("title").textContent = navigator.onLine ? "The next document is on its way…" : "No connection: the next documents come when it is back";
   $("doc-id").textContent = "";
   $("text").replaceChildren();

@@ -4,6 +4,7 @@ import { Outbox } from "./queue.js";
 import { listen } from "./keys.js";
 import { tell, wake } from "./unsent.js";
 import { build } from "./text.js";
+import { fieldBox } from "./card.js";
 import { askOrSaved, saveForReload } from "./offline.js";
 
 const $ = (id) => document.getElementById(id);
@@ -64,8 +65,13 @@ const list = (entries) => {
   }));
   return entries.length ? body : make("p", "No results.");
 };
-const text = (side) => {
+const documentOf = (side) => {
   if (!side.found) return make("p", "The collection does not have this document.", "told");
+  const whole = document.createElement("div");
+  whole.append(fieldBox(side.above), text(side), fieldBox(side.below));
+  return whole;
+};
+const text = (side) => {
   if (!side.text) return make("p", "This document has no text.", "told");
   const body = make("div", "", "text");
   body.dir = "auto";
@@ -95,7 +101,7 @@ const show = () => {
   for (const place of ["left", "right"]) {
     const side = view[place];
     $(`${place}-title`).textContent = lists ? "results" : side.title || side.document;
-    $(`${place}-side`).querySelector(".body").replaceChildren(lists ? list(side.entries) : text(side));
+    $(`${place}-side`).querySelector(".body").replaceChildren(lists ? list(side.entries) : documentOf(side));
   }
   if (before !== view) scrollTo(0, 0);
   announce(`${!before || before.topic !== view.topic ? `New topic: ${need.title || view.topic}. ` : ""}${lists ? "Two lists." : `A: ${view.left.title || view.left.document}. B: ${view.right.title || view.right.document}.`}`);
