@@ -375,3 +375,31 @@ def test_labels_that_a_command_adds_to_a_workspace_are_checked_too(site: Served,
     (tmp_path / "bob.txt").write_text("-d 0 none 1\n")
     reply = cranfield("judge", "add", site.bench.location, tmp_path / "bob.txt")
     assert (reply.code, "document 'none' is not in the collection" in reply.err) == (3, True)
+
+
+# rounds
+
+
+def test_a_plan_leaves_out_what_the_collection_or_a_person_has_judged(site: Served) -> None:
+    lead = site.client("ann")
+    site.bench.log.add([Event(topic="-d", document="'d", grade=1, assessor="bob")])
+    form = {"runs": ["one"], "depth": "6", "name": "r"}
+    assert lead.send("/rounds/new.json", form).status == 200
+    [row] = (lead.get("/round.json?name=r").json(),)
+    assert row["documents"] == len(ODD) * 2 - 1
+    assert lead.send("/rounds/new.json", {**form, "name": "all", "again": "yes"}).status == 200
+    assert lead.get("/round.json?name=all").json()["documents"] == len(ODD) ** 2
+
+
+def test_an_adaptive_round_leaves_out_what_is_judged(site: Served) -> None:
+    lead = site.client("ann")
+    form = {"runs": ["one"], "depth": "6", "name": "r", "strategy": "move-to-front"}
+    assert lead.send("/rounds/new.json", form).status == 200
+    asked = set()
+    for number in range(len(ODD) * 2):
+        [item] = lead.get("/judge.json?round=r").json()["items"]
+        asked.add((item["topic"], item["document"]))
+        event = {"id": f"e{number}", "topic": item["topic"], "document": item["document"], "grade": 0}
+        assert lead.send("/judge.json", {"round": "r", "events": [event]}).json()["outcomes"][0]["said"] == "kept"
+    assert asked == {(topic, document) for topic in ODD for document in ODD[4:]}
+    assert not lead.get("/judge.json?round=r").json()["items"]
