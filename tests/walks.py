@@ -72,6 +72,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/people": [{}],
     "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
     "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
+    "/judgments": [{}, {"policy": "majority"}, {"policy": EVIL}],
     "/round": [{"name": ROUND}, {"name": EVIL}],
     "/rounds": [{}],
     "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],

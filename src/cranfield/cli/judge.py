@@ -113,7 +113,8 @@ def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @option("--policy", "Policy that aggregates labels into qrels; judge aggregate lists them.")
 @option(
     "--sources LIST",
-    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs and qrels]",
+    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs; human,import,collection for "
+    "qrels]",
     callback=_sources,
 )
 @option("-o --output")
@@ -379,8 +380,9 @@ deciding = options.together(
     option("--aspect"),
     option(
         "--sources LIST",
-        "Sources whose labels count. Labels of models count only if model is in the list.",
-        default="human,import",
+        "Sources whose labels count. A judgment of the collection counts where no person labelled the document. "
+        "Labels of models count only if model is in the list.",
+        default="human,import,collection",
         callback=_sources,
     ),
     option(

@@ -71,11 +71,11 @@ def submit_labels(
 
     A refused label does not affect the others. `have` are documents whose texts the browser has already.
     """
-    bench, assessor = request.site.bench, request.name
+    bench, assessor, known = request.site.bench, request.name, request.site.known_ids()
     rows = with_guidelines(bench, rows)
     texts = _texts_with_passages(request, rows)
     if not name:
-        events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, None))
+        events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, None), known)
         outcomes |= {event.id: submit_alone(bench.log, event, SERVER_FIELDS) for event in events}
         return JudgingWork(outcomes=in_order(rows, outcomes))
 
@@ -83,7 +83,7 @@ def submit_labels(
         transaction: Transaction,
     ) -> tuple[Round, str, list[Event], dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
         desk = Leaseholder(transaction, name, assessor)
-        events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, desk))
+        events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, desk), known)
         outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
         own = own_pace(transaction, name, assessor, PAGE)
         return desk.plan, desk.state, events, refused | {each.id: each for each in outcomes}, leases, own

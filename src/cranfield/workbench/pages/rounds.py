@@ -12,7 +12,7 @@ from cranfield.commands.judging import lists_of
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
 from cranfield.judging.guidelines_history import keep_guidelines
-from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items
+from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items, without_judged
 from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
@@ -41,8 +41,8 @@ def open_planned_round(
     learns = STRATEGIES.named(pool.strategy).adaptive
     documents, _, frame = ([], 0, {}) if learns else pool.documents(bench)
     if not documents and not learns:
-        raise DataError("there is nothing to judge: every document of this pool has a label; pool deeper")
-    lists = lists_of([file.path for file in pool.files(bench)], pool.depth, None) if learns else {}
+        raise DataError("there is nothing to judge: every document of this pool is judged; pool deeper, or ask again")
+    lists = _lists(bench, pool) if learns else {}
     plan = Round(
         name=name,
         overlap=pool.overlap,
@@ -62,6 +62,12 @@ def open_planned_round(
     return plan
 
 
+def _lists(bench: Bench, pool: PoolPlanQuestion) -> dict[str, dict[str, list[str]]]:
+    """The documents from which an adaptive strategy chooses."""
+    lists, judged = lists_of([file.path for file in pool.files(bench)], pool.depth, None), pool.judged(bench)
+    return lists if judged is None else without_judged(lists, judged.to_dict())
+
+
 def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem], seed: int) -> list[RoundItem]:
     """Gold documents: a random sample of judged documents that the pool does not hold; empty without a source."""
     if not source:
@@ -79,7 +85,7 @@ def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem],
     return plan_items([], gold=gold)
 
 
-POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed")  # parameters of the pool
+POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed", "again")  # parameters of the pool
 USUAL = {"strategy": "depth", "depth": "20", "overlap": "1", "lease": "30", "gold_count": "20"}
 
 

@@ -197,16 +197,17 @@ def post_search(request: PageRequest) -> ActionResult:
 
 def submit_search_labels(request: PageRequest, rows: Sequence[Any]) -> list[EventOutcome]:
     """Add an assessor's labels of search results, each in a transaction of its own; return their outcomes."""
+    known = request.site.known_ids()
     rows = with_guidelines(request.site.bench, rows)
-    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.site, request.name))
+    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.site, request.name), known)
     log = request.site.bench.log
     for event in events:
         outcomes[event.id] = log.write(partial(_submit, request, event))
     return in_order(rows, outcomes)
 
 
-def _event(site: Site, assessor: str, row: Mapping[str, Any], time: str) -> Event:
-    """The event of a row; DataError for a topic, a document or a grade that does not exist."""
+def _event(assessor: str, row: Mapping[str, Any], time: str) -> Event:
+    """The event of a row."""
     if row.get("kind", "judgment") not in KINDS:
         raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
     fields = {
@@ -215,11 +216,6 @@ def _event(site: Site, assessor: str, row: Mapping[str, Any], time: str) -> Even
     event = Event.of(fields, assessor=assessor, time=time)
     if event.kind == "withdrawal":
         return event
-    if not _is_topic(site, event.topic):
-        raise DataError(f"the collection has no topic {shortened(event.topic)!r}")
-    shelf = site.shelf()
-    if shelf is None or not shelf.has(event.document):
-        raise DataError(f"the collection has no document {shortened(event.document)!r}")
     return replace(event, list=search_list(str(row.get("query") or "")), rank=row.get("rank"))
 
 

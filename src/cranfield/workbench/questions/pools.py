@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cranfield.base.errors import ConventionError
-from cranfield.base.parameters import Real, Text, Whole
+from cranfield.base.parameters import Flag, Real, Text, Whole
 from cranfield.base.results import Answer, Both, Table
 from cranfield.commands.pooling import Depths, pool, reuse, statistics
 from cranfield.inputs.disk_caches import mark_of
-from cranfield.inputs.selection import has_labels, inputs_of
+from cranfield.inputs.selection import has_labels, inputs_of, judgment_source, qrels_of
 from cranfield.judging.adaptive_choice import AdaptivePlan, starts_of
-from cranfield.judging.round_plan import RoundItem, RoundPlan, frame_of, plan_items
+from cranfield.judging.round_plan import RoundItem, RoundPlan, count_judged, frame_of, plan_items
 from cranfield.judging.round_status import label_pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
 from cranfield.pooling.strategy import STRATEGIES
@@ -29,7 +29,8 @@ from cranfield.workbench.question import (
 )
 
 if TYPE_CHECKING:
-    from cranfield.inputs.inputs import RunFile
+    from cranfield.base.collection import Qrels
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
 
 
@@ -37,7 +38,7 @@ ALL = 10**9  # documents of a topic, if there is no maximum
 
 
 class PoolPlanQuestion(RunsQuestion):
-    """The size, the overlap and the hours of a round on the top documents of runs, without labelled documents."""
+    """The size, the overlap and the hours of a round on the top documents of runs, without judged documents."""
 
     name = "pool-plan"
     activity = "pooling the top documents of runs"
@@ -49,6 +50,7 @@ class PoolPlanQuestion(RunsQuestion):
     sample = Whole(0, "the size of a random sample; 0: all documents", low=0)
     seconds = Real(0.0, "seconds per label; default: the pace so far, or 60 if nobody has labelled", 0, 86_400)
     seed = Whole(0, "the seed of the random numbers", low=0)
+    again = Flag("whether to ask again for documents that are judged, by people or by the collection")
 
     def refuse(self, bench: Bench) -> None:
         super().refuse(bench)
@@ -78,16 +80,16 @@ class PoolPlanQuestion(RunsQuestion):
         return Both(shown, replace(about, seconds=None), "pool")  # the hours are those of the plan
 
     def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
-        """The documents of the round, the number left out because they have a label, and the frame of the sample.
+        """The documents of the round, the number left out because they are judged, and the frame of the sample.
 
         For a strategy that adapts to labels these are the documents that it may ask for, in its order without labels.
         """
         strategy = STRATEGIES.named(self.strategy)
         size = {"next" if strategy.adaptive else "cap": self.cap or (ALL if strategy.adaptive else None)}
+        judged = self.judged(bench)
         result = pool(
-            inputs_of(bench, self.files(bench), rel=bench.relevant_from),
+            inputs_of(bench, self.files(bench), judged, rel=bench.relevant_from),
             Depths(self.depth),
-            judgments=bench.location if has_labels(bench) else None,
             texts=bench.features(tell) if strategy.reads else None,
             strategy=self.strategy,
             seed=self.seed,
@@ -97,7 +99,18 @@ class PoolPlanQuestion(RunsQuestion):
         documents = plan_items(
             result.items, overlap=self.overlap, double=self.double, sample=self.sample or None, seed=self.seed
         )
-        return documents, result.session.judged, frame_of(result.items) if self.sample else {}
+        left_out = 0 if judged is None else count_judged(result.rankings.candidates, judged.to_dict())
+        return documents, left_out, frame_of(result.items) if self.sample else {}
+
+    def judged(self, bench: Bench) -> Qrels | None:
+        """The judgments of documents that are left out: the current ones; None if they are asked again, or there are none.
+
+        A strategy that samples draws from the whole pool: without some documents it would be no sample.
+        """
+        nothing = bench.qrels is None and not has_labels(bench)
+        if self.again or nothing or STRATEGIES.named(self.strategy).samples:
+            return None
+        return qrels_of(bench, judgment_source(bench))
 
 
 class ReuseQuestion(ScoringQuestion):
