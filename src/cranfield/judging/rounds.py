@@ -159,6 +159,10 @@ class TopicChoice(NamedTuple):
     left: int
     taken: bool
 
+    def in_words(self) -> str:
+        """The topic and what is left of it."""
+        return f"{self.topic}: {'others are judging it' if self.taken else f'{self.left:,} documents left'}"
+
 
 class RoundShape(NamedTuple):
     """The size of a round: its gold, and for each topic its documents and the labels that they need."""
