@@ -107,6 +107,12 @@ def change_round(log: Log, name: str, request: ChangeRequest, by: str = "") -> R
     return log.write(work)
 
 
+def round_documents(log: Log, name: str) -> list[Subject]:
+    """The documents of a round that are not gold, also those that were dropped."""
+    with log.reading() as transaction:
+        return list(_documents(transaction.connection, name))
+
+
 def _documents(connection: Connection, name: str) -> dict[Subject, Row[Any]]:
     """The documents of a round that are not gold, by topic and document."""
     query = select(items).where(items.c.round == name, items.c.role == "pool").order_by(items.c.item)
