@@ -42,6 +42,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/adjudicate": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
     "/agreement": [{}, {"round": ROUND}],
     "/api": [{}],
+    "/backup": [{}],
+    "/backup/file": [{}],
     "/compare": [{}, {"one": RUN, "other": "plain.json", "measures": "nDCG@10 AP"}, {"one": RUN, "other": RUN}],
     "/diff": [{}, {"a": VERSION}],
     "/document": [

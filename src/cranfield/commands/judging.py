@@ -471,7 +471,7 @@ def diff(
 
     with _opened(location, new=False) as log:
         one = thaw(log, a)
-        other = decide(log.current_events(), policy, gold=gold_grades(log)) if b is None else thaw(log, b)
+        other = log_queries.decide_log(log, policy, gold=gold_grades(log)) if b is None else thaw(log, b)
     say(one.notes() + other.notes())
     changes = version_changes(a, one.grades, b or f"now ({policy})", other.grades)
     if not runs:

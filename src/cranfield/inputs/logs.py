@@ -106,10 +106,10 @@ def labels_in(word: str) -> list[Judgment]:
         )
         return [Judgment(*row) for row in rows]
     from cranfield.judging import open_log
-    from cranfield.judging.policies import decide
+    from cranfield.judging.log_queries import decide_log
 
     with closing(open_log(log.log, new=False)) as opened:
-        say(decide(opened.current_events()).notes())
+        say(decide_log(opened).notes())
         return opened.labels()
 
 

@@ -70,7 +70,7 @@ def has_labels(bench: Bench) -> bool:
 
 def qrels_of(bench: Bench, which: JudgmentSource, policy: str = "latest") -> Qrels:
     """The judgments of a source, with the lowest relevant grade of the collection."""
-    from cranfield.judging.policies import PolicySettings, decide
+    from cranfield.judging.log_queries import decide_log
     from cranfield.judging.versions import gold_of, thaw
 
     if which.word == COLLECTION:
@@ -80,7 +80,7 @@ def qrels_of(bench: Bench, which: JudgmentSource, policy: str = "latest") -> Qre
     else:
         with bench.log.reading() as transaction:
             gold = gold_of(transaction)
-        decided, name = decide(bench.log.current_events(), policy, PolicySettings(), gold), LOG
+        decided, name = decide_log(bench.log, policy, gold=gold), LOG
     if not len(decided):
         raise DataError(f"{name}: no label of a person counts by the policy {policy}")
     qrels = Qrels(decided.grades, name)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
     from cranfield.judging.round_status import RoundStatus
+    from cranfield.pooling.text_features import TextFeatures
     from cranfield.store import Database
 
 
@@ -181,6 +182,7 @@ class Bench:
     def __init__(self, folder: str, db: str | None = None, clock: Callable[[], str] | None = None) -> None:
         from cranfield.judging.database_log import DatabaseLog
         from cranfield.judging.log_location import is_database
+        from cranfield.judging.version_cache import VersionCache
 
         self.folder = os.path.abspath(folder)
         if not os.path.isdir(self.folder):
@@ -190,6 +192,7 @@ class Bench:
             raise DataError(f"{db}: expected a database: postgresql://user@host/name, or a file ending in .db")
         self.state = own_folder(os.path.join(self.folder, STATE))
         self.log: DatabaseLog = DatabaseLog(self.location, clock)
+        self.log.version_cache = VersionCache(os.path.join(self.state, "versions"))
         self.hashes = FileHashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
         self._read: dict[str, tuple[Mark, Any]] = {}
@@ -321,6 +324,14 @@ class Bench:
         if self.collection is None:
             return None
         return open_shelf(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
+
+    def features(self, progress: Callable[[int, int | None], None] | None = None) -> TextFeatures | None:
+        """The texts as learning strategies read them, from an index in the state folder; None without documents."""
+        from cranfield.pooling.text_features import open_features
+
+        if self.collection is None:
+            return None
+        return open_features(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
 
     def _once(self, what: str, path: str, read: Callable[[str], T]) -> T:
         """The content of a file, read again when the file has changed."""

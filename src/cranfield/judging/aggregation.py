@@ -31,7 +31,7 @@ def uncertainty_of_version(log: Log, name: str) -> tuple[DecidedGrades, LabelUnc
     """The grades of a frozen version, and how uncertain they are."""
     from cranfield.judging.versions import labels_at_version, thaw
 
-    decided = thaw(log, name)
+    decided = thaw(log, name, whole=True)
     return decided, uncertainty_of(labels_at_version(log, name), decided)
 
 

@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 ON = and_(items.c.round == places.c.round, items.c.item == places.c.item)
 
 
+ANOTHER_NAME = "a frozen one does not change: choose another name"
+
+
 class GoldAnswer(NamedTuple):
     """An assessor's answer to gold, a document whose grade is known."""
 
@@ -136,9 +139,14 @@ def _insert_new(connection: Connection, table: Table, kind: str, values: dict[st
     """Insert a round or a version with its hash; raise DataError if the name is taken."""
     name = values["name"]
     if connection.execute(select(table.c.name).where(table.c.name == name)).first():
-        raise DataError(f"there is a {kind} {name!r} already; {advice}")
+        raise taken(kind, name, advice)
     connection.execute(insert(table).values(values))
     keep_hash(connection, kind, name, values["definition"])
+
+
+def taken(kind: str, name: str, advice: str) -> DataError:
+    """The refusal of a name that another round or version has."""
+    return DataError(f"there is a {kind} {name!r} already; {advice}")
 
 
 def _apply_items(connection: Connection, record: dict[str, Any]) -> None:
@@ -325,7 +333,7 @@ def _apply_version(connection: Connection, record: dict[str, Any]) -> None:
     """Store a frozen version."""
     fields = {key: value for key, value in record.items() if key not in ("record", "kind")}
     values = {"name": record["name"], "definition": json.dumps(fields), "created": record["created"]}
-    _insert_new(connection, versions, VERSION, values, "a frozen one does not change: choose another name")
+    _insert_new(connection, versions, VERSION, values, ANOTHER_NAME)
 
 
 @dataclass(frozen=True, kw_only=True)

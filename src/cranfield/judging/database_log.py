@@ -12,13 +12,13 @@ from cranfield.base.errors import DataError
 from cranfield.judging.current_labels import SIDES, GradedLabel, LabelKey
 from cranfield.judging.event import DEFAULTS, RELEVANCE, Event
 from cranfield.judging.log import LABELS, EventFilter, Log, LogEntry
-from cranfield.judging.table_changes import COMPLETE, Transaction, event_of
+from cranfield.judging.table_changes import ALONE, COMPLETE, Transaction, event_of
 from cranfield.store import open_database, tables
 from cranfield.store.database import DAMAGED
 from cranfield.store.hashes import refuse_any_changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy.sql import Select
 
@@ -87,6 +87,10 @@ class DatabaseLog(Log):
         with self.reading() as transaction:
             return transaction.current_grades(aspect)
 
+    def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[Sequence[GradedLabel]]:
+        with self.reading() as transaction:
+            yield from transaction.grades_by_topic(aspect)
+
     def current_events(self) -> dict[LabelKey, Event]:
         keys = [tables.standing.c[name].label(f"key_{name}") for name in LabelKey._fields]
         fields = [tables.events.c[name] for name in DEFAULTS]
@@ -103,6 +107,11 @@ class DatabaseLog(Log):
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         with self.database.reading() as connection:
+            yield Transaction(connection, self.database)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        with self.database.reading(ALONE) as connection:
             yield Transaction(connection, self.database)
 
     def verify(self) -> None:

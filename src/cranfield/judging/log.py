@@ -9,7 +9,7 @@ that lie where the events are. A log that is not a database computes their table
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar, Unpack
 
 from cranfield.judging.current_labels import GradedLabel, LabelKey, current_events, graded_labels
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cranfield.formats.label_files import Judgment
     from cranfield.judging.table_changes import Transaction as Transaction
+    from cranfield.judging.version_cache import VersionCache
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ class Log(ABC):
     """A log of judgments; `name` is its location without the password."""
 
     name: str
+    version_cache: VersionCache | None = None  # of the workspace that the log belongs to
 
     def add(self, events: Sequence[Event]) -> AddedEvents:
         """Add events, all or none; they are on disk when this returns.
@@ -110,6 +112,10 @@ class Log(ABC):
         """The current labels and adjudications of an aspect, without repeats, with the fields that policies read."""
         return graded_labels(self.current_events(), aspect)
 
+    def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[Sequence[GradedLabel]]:
+        """`current_grades` in parts; all labels of a topic are in one part. A database reads one topic at a time."""
+        yield self.current_grades(aspect)
+
     @abstractmethod
     def current_events(self) -> dict[LabelKey, Event]:
         """The current events by their keys."""
@@ -122,6 +128,10 @@ class Log(ABC):
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A transaction to read rounds, assignments and versions in one consistent state."""
+
+    def snapshot(self) -> AbstractContextManager[Transaction]:
+        """`reading`, but on a state with every event up to its place, for long reading while others add events."""
+        return self.reading()
 
     def has_records(self) -> bool:
         """Whether there may be anything but events, such as a round or a version."""

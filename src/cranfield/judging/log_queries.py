@@ -16,7 +16,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.log_location import open_log
-from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_labels, goes_by_labels
+from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_by_topic, goes_by_labels
 from cranfield.store.tables import events, items, standing
 
 if TYPE_CHECKING:
@@ -202,4 +202,4 @@ def decide_log(
     how = settings or PolicySettings()
     if not goes_by_labels(policy):
         return decide(log.current_events(), policy, how, gold)
-    return decide_labels(log.current_grades(how.aspect), policy, how, gold)
+    return decide_by_topic(log.grades_by_topic(how.aspect), policy, how, gold)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
@@ -249,6 +249,35 @@ def decide_labels(
         left_out={f"they are a {source}'s (--sources names who counts)": n for source, n in sources.items()},
         verdict=verdict,
     )
+
+
+def decide_by_topic(
+    topics: Iterable[Sequence[GradedLabel]],
+    policy: str,
+    how: PolicySettings,
+    gold: Mapping[Subject, float] | None = None,
+) -> DecidedGrades:
+    """The grades that `decide_labels` gives to the labels of all topics, which come topic by topic.
+
+    A log policy looks at one document at a time, so it never sees more than one topic; a consensus method sees all labels.
+    """
+    if LOG_POLICIES.find(policy) is None:
+        return decide_labels(list(chain.from_iterable(topics)), policy, how, gold)
+    parts = [decide_labels(labels, policy, how) for labels in topics]
+    if not parts:
+        return decide_labels([], policy, how)
+    left_out: Counter[str] = Counter()
+    for part in parts:
+        left_out.update(part.left_out)
+    grades = {topic: grades for part in parts for topic, grades in part.grades.items()}
+    counts = {
+        each.name: sum(getattr(part, each.name) for part in parts)
+        for each in fields(DecidedGrades)
+        if isinstance(getattr(parts[0], each.name), int)
+    }
+    undecided = sorted(chain.from_iterable(part.undecided for part in parts))
+    in_order = dict(sorted(grades.items()))
+    return replace(parts[0], grades=in_order, undecided=undecided, left_out=dict(left_out), **counts)
 
 
 def _verdict(

@@ -153,6 +153,8 @@ standing = _table(
     *_texts("side", "topic", "document", "other", "aspect", "assessor"),
     _flag("repeat"),
     *_texts("event", "time"),
+    Column("grade", Double),  # of the event, as its source: policies read no other table
+    *_texts("source"),
 )
 
 rounds = _table(
@@ -267,5 +269,14 @@ jobs = _table(
     Column("progress", Double),  # 0 to 1
     *_texts("owner", "started"),  # the process that sees to it; the time by its clock
     Column("seconds", Double),
+    info=PASSING,
+)
+
+topic_models = _table(
+    "topic_models",  # of rounds whose strategy reads documents: computed from the labels
+    *_keys("round", "topic"),
+    *_columns(Integer, "labels", "relevant", nullable=False),
+    Column("expected", Double),  # relevant documents that are left
+    *_texts("trained", "digest", "words", "documents"),  # digest: of the labels; documents: the next ones
     info=PASSING,
 )

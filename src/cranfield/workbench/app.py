@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
 import secrets
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from urllib.parse import parse_qs, quote
 import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from cranfield.base.errors import CranfieldError
@@ -36,7 +37,7 @@ from cranfield.http.refusal import (
 from cranfield.inputs.workspace import UPLOAD
 from cranfield.workbench import access_control
 from cranfield.workbench.rendering import error_page, render, statics
-from cranfield.workbench.routes import RESULTS, ActionResult, Page, PageRequest, RouteEntry, entries
+from cranfield.workbench.routes import RESULTS, ActionResult, Download, Page, PageRequest, RouteEntry, entries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -142,6 +143,10 @@ class _PageEndpoint:
         work: Callable[[PageRequest], Any] = entry.work
         is_async = inspect.iscoroutinefunction(work)
         answer = await (work(page_request) if is_async else anyio.to_thread.run_sync(work, page_request))
+        if isinstance(answer, Download):
+            if self.twin == "json":
+                return Response(as_json({"name": answer.name, "bytes": os.path.getsize(answer.path)}), 200, None, JSON)
+            return FileResponse(answer.path, media_type=answer.kind, filename=answer.name)
         if not isinstance(answer, ActionResult):
             return await self._page(request, page_request, answer)
         headers = {}

@@ -167,6 +167,14 @@ class ActionResult:
     cookie: str | None = None  # the secret of a new session; empty: the session ends
 
 
+class Download(NamedTuple):
+    """A file as the answer of a page: its path, the name under which a browser stores it, and its media type."""
+
+    path: str
+    name: str
+    kind: str
+
+
 class RouteEntry(NamedTuple):
     """One route: the function that answers, its path and method, and the least role that may call it."""
 

@@ -165,6 +165,7 @@ def begin_round(request: PageRequest) -> ActionResult:
         spread_topics=topics_by.pop("assign_topics", False),
         **topics_by,
     )
+    request.site.trainer.want(plan)
     return ActionResult(link("/round", name=plan.name), {"name": plan.name})
 
 

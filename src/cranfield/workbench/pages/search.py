@@ -22,7 +22,7 @@ from cranfield.judging.event_intake import EventOutcome, submit
 from cranfield.judging.rounds import Leaseholder, answer_within
 from cranfield.retrieval.document_search import LONGEST_QUERY, search_documents, search_list
 from cranfield.workbench.access_control import ASSESSOR
-from cranfield.workbench.assessment import SEARCHED, ScriptReply, needs_of, own_label_view, terms
+from cranfield.workbench.assessment import ScriptReply, needs_of, own_label_view, terms
 from cranfield.workbench.browser_events import in_order, read_rows, refuse_first, script_events
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 RESULTS = 10  # on a page
 LAST_RESULT = 1000
+SEARCHED = 1_000_000  # characters in which the snippet is searched
 SNIPPET = 320  # characters
 TOPICS = 200  # that the list of topics shows at once
 KINDS = ("judgment", "cannot-judge", "note", "withdrawal")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import TYPE_CHECKING
 
 from cranfield.judging.policies import PolicySettings, policies
-from cranfield.judging.versions import Versions, all_versions, find_version, freeze, thaw
+from cranfield.judging.version_cache import summary_of
+from cranfield.judging.versions import Versions, all_versions, cached_summary, find_version, freeze, thaw
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.rendering import csv_of
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+
+if TYPE_CHECKING:
+    from cranfield.judging.log import Log
 
 
 @page("/versions", VIEWER, "judging.all_versions", table=True, menu=("look", 40, "Versions"))
@@ -31,22 +35,31 @@ def freeze_now(request: PageRequest) -> ActionResult:
     return ActionResult("/versions", values)
 
 
-@page("/version", VIEWER, "judging.thaw", table=True, menu=("look", 40, ""))
+SMALL = 20_000  # judgments of a version that is computed while the page waits
+
+
+@page("/version", VIEWER, "jobs.ask version", table=True, menu=("look", 40, ""))
 def version(request: PageRequest) -> Page:
-    """The qrels of a version, computed again and checked against their hash; the table has every judgment."""
-    name = request.required("name")
+    """The qrels of a version, checked against their hash; the table has every judgment."""
     log = request.site.bench.log
-    details, decided = find_version(log, name), thaw(log, name)
-    rows = [(t, d, f"{grade:g}") for t, grades in decided.grades.items() for d, grade in grades.items()]
-    counts = Counter(grade for _, _, grade in rows)
+    details = find_version(log, request.required("name"))
     names = ("name", "policy", "hash", "created", "note", "documents")
-    values = {
-        **{name: getattr(details, name) for name in names},
-        "topics": len(decided.grades),
-        "grades": dict(sorted(counts.items(), key=lambda each: float(each[0]))),
-        "notes": decided.notes(),
-    }
-    return Page(name, "version.html", values, table=csv_of(["topic", "document", "grade"], rows))
+    values = {name: getattr(details, name) for name in names}
+    summary = cached_summary(log, details)
+    if summary is None and details.documents <= SMALL:
+        summary = summary_of(thaw(log, details.name))
+    if summary is None:
+        job = ask(request, "version", version=details.name)
+        return answer_page(request, details.name, "version.html", values, {}, job, ("live.js",))
+    table = _judgments(log, details.name) if request.twin == "csv" else ""
+    return Page(details.name, "version.html", values | vars(summary), {"job": None}, table=table)
+
+
+def _judgments(log: Log, name: str) -> str:
+    """Every judgment of a version as CSV."""
+    grades = thaw(log, name).grades
+    rows = [(topic, document, f"{grade:g}") for topic, own in grades.items() for document, grade in own.items()]
+    return csv_of(["topic", "document", "grade"], rows)
 
 
 @page("/diff", VIEWER, "jobs.ask diff", table=True, menu=("look", 40, ""))
