@@ -49,7 +49,7 @@ LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
 FREE: ColumnElement[str] = literal_column("'free'")
 ASSIGNMENTS = select(places, items.c.document, items.c.role).join(items, ON).where(places.c.round == bindparam("name"))
 MINE = places.c.assessor == bindparam("who")
-HELD = ASSIGNMENTS.where(MINE, places.c.state == LEASED).order_by(places.c.until, places.c.item, places.c.slot)
+HELD = ASSIGNMENTS.where(MINE, places.c.state == LEASED).order_by(places.c.until, places.c.position, places.c.item)
 HELD = HELD.with_for_update(of=places)
 LAST = (
     select(places.c.topic, places.c.position)
