@@ -32,6 +32,7 @@ from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_fi
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
+from cranfield.judging.round_changes import ChangeRequest, assign_topics, change_round
 from cranfield.judging.round_plan import (
     DOCUMENTS,
     PRIORITY,
@@ -44,7 +45,7 @@ from cranfield.judging.round_plan import (
     plan_items,
 )
 from cranfield.judging.round_status import Status, gold_answers, status
-from cranfield.judging.rounds import lease, open_round, refuse_round, set_state
+from cranfield.judging.rounds import lease, open_round, refuse_round, set_state, topic_choices, topic_sizes
 from cranfield.pooling.strategy import STRATEGIES, rankings
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from cranfield.judging.agreement import Agreements
     from cranfield.judging.assignments import Version
     from cranfield.judging.log_queries import Blame
+    from cranfield.judging.round_plan import RoundItem
+    from cranfield.judging.rounds import TopicChoice
     from cranfield.judging.versions import VersionChanges, Versions
 
 RANKED_BY = "nDCG@10"  # the default measure that ranks runs by each person's labels
@@ -199,10 +202,14 @@ def begin_round(
     sample_topics: int | None = None,
     seed: int = 0,
     order: str = SHUFFLED,
+    spread_topics: bool = False,
     guideline: str | None = None,
     **options: Any,
 ) -> Status:
-    """Open a round on a pool file, or on runs from which a strategy chooses as labels arrive."""
+    """Open a round on a pool file, or on runs from which a strategy chooses as labels arrive.
+
+    With `spread_topics`, topics are assigned to the assessors evenly.
+    """
     refuse_second_stdin(pool, gold, *runs)
     by_lot = sample is not None or sample_topics is not None
     _refuse_round(pool or gold, runs, strategy, by_lot)
@@ -227,11 +234,75 @@ def begin_round(
         guideline=version.hash,
         **options,
     )
+    if spread_topics:
+        plan = spread_over_people(plan, round_items)
     refuse_round(plan, round_items)  # before a log is made
     with _opened(location, new=not plan.after) as log:
         open_round(log, plan, round_items)
         keep_guidelines(log, version)
         return status(log, name)
+
+
+def spread_over_people(plan: Round, round_items: Sequence[RoundItem]) -> Round:
+    """The plan with its topics assigned to its people, so that all have about the same number of documents."""
+    if not plan.assessors:
+        raise DataError(f"round {plan.name!r}: name the people to whom topics are assigned")
+    sizes = topic_sizes(plan, [(each.topic, each.document) for each in round_items if each.role == "pool"])
+    return replace(plan, topic_people=assign_topics(sizes, plan.assessors, plan.overlap))
+
+
+def change(
+    location: str,
+    name: str,
+    *,
+    by: str = "",
+    pool: str | None = None,
+    runs: Sequence[str] = (),
+    depth: int | None = None,
+    topics_file: str | None = None,
+    **wishes: Any,
+) -> Status:
+    """Change a round that is open or paused.
+
+    Documents come from a pool file or from the top of runs; `wishes` are further fields of `ChangeRequest`.
+    """
+    refuse_second_stdin(pool, topics_file, *runs)
+    with _opened(location, new=False) as log:
+        with log.reading() as transaction:
+            plan, _ = transaction.find_round(name)
+        if topics_file is not None:
+            wishes["topics"] = tuple(Inputs(topics=topics_file).chosen_topics() or ())
+        request = ChangeRequest(**wishes, **_documents_of(plan, pool, runs, depth))
+        change_round(log, plan.name, request, by)
+        return status(log, plan.name)
+
+
+def _documents_of(plan: Round, pool: str | None, runs: Sequence[str], depth: int | None) -> dict[str, Any]:
+    """The fields of a change that say which documents a round asks about."""
+    if pool is not None:
+        documents = [(each.topic, each.document) for each in plan_items(read_pool(pool))]
+        return {"pool": documents} | ({} if depth is None else {"depth": depth})
+    if depth is None and not runs:
+        return {}
+    deep = depth or plan.depth or 100
+    if plan.strategy and not runs:
+        if deep > plan.depth:
+            raise DataError(f"round {plan.name!r} knows the runs to depth {plan.depth}: name the runs with --run")
+        lists = {topic: {run: top[:deep] for run, top in own.items()} for topic, own in plan.lists.items()}
+        return {"lists": lists, "depth": deep}
+    if not runs:
+        raise DataError(f"round {plan.name!r} does not know its runs: name them with --run, or a pool with --pool")
+    lists = lists_of(runs, deep, None)
+    if plan.strategy:
+        return {"lists": lists, "depth": deep}
+    documents = [(topic, each) for topic, own in lists.items() for each in _merged(own)]
+    return {"pool": documents, "depth": deep}
+
+
+def _merged(lists: Mapping[str, Sequence[str]]) -> list[str]:
+    """The documents of several lists, by rank."""
+    deepest = max(map(len, lists.values()), default=0)
+    return list(dict.fromkeys(top[rank] for rank in range(deepest) for top in lists.values() if rank < len(top)))
 
 
 def _refuse_round(file: str | None, runs: Sequence[str], strategy: str, by_lot: bool) -> None:
@@ -279,15 +350,18 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
     return lists
 
 
-def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
-    """The next documents for an assessor, leased to them; or why there are none."""
+def next_item(
+    location: str, assessor: str, name: str = "", n: int = 1, topic: str = ""
+) -> tuple[list[Lease] | NoLease, list[TopicChoice]]:
+    """The next documents for an assessor, leased to them, or why there are none; and the topics that they may choose."""
     with _opened(location, new=False) as log:
-        answer = lease(log, assessor, name, n)
+        answer = lease(log, assessor, name, n, topic)
+        choices = topic_choices(log, assessor, name) if isinstance(answer, NoLease) else []
         with log.reading() as transaction:
             adaptive = isinstance(answer, list) and transaction.find_round(answer[0].round)[0].strategy
         if adaptive:  # the strategy chose by the current labels
             say(log_queries.decide_log(log).notes())
-        return answer
+        return answer, choices
 
 
 def set_round(location: str, name: str, state: str) -> None:

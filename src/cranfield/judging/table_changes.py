@@ -36,7 +36,7 @@ from cranfield.judging.event import (
     refuse_unknown_withdrawals,
 )
 from cranfield.judging.llm import question_store
-from cranfield.judging.round_plan import Round, all_rounds, find_round
+from cranfield.judging.round_plan import Round, RoundChange, all_rounds, changes_of, find_round
 from cranfield.store import Database, open_database, tables
 from cranfield.store.database import SERVERS_TIME
 from cranfield.store.tables import Exact, plain
@@ -241,6 +241,10 @@ class Transaction:
     def find_round(self, name: str = "") -> tuple[Round, str]:
         """A round and its state; without a name the only one that is open."""
         return find_round(self.connection, name)
+
+    def round_changes(self, name: str) -> list[RoundChange]:
+        """The changes of a round, the oldest first."""
+        return changes_of(self.connection, name)
 
     def all_rounds(self) -> list[tuple[Round, str]]:
         """Every round and its state, the oldest first."""

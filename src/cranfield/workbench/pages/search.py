@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 RESULTS = 10  # on a page
 LAST_RESULT = 1000
+SEARCHED = 1_000_000  # characters in which the snippet is searched
 SNIPPET = 320  # characters
 SEARCHED = 1_000_000  # characters of a text in which the snippet is looked for
 TOPICS = 200  # that the list of topics shows at once
