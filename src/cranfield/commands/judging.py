@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import closing
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.collection import Qrels
@@ -23,7 +24,7 @@ from cranfield.inputs.logs import Named, import_collection, judgments_of, named,
 from cranfield.inputs.topics import queries_of
 from cranfield.judging import log_queries
 from cranfield.judging.collection_judgments import with_own_events
-from cranfield.judging.current_labels import LabelKey, current_events
+from cranfield.judging.current_labels import LabelKey, current_events, rated_labels
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
 from cranfield.judging.guidelines import Guidelines
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from cranfield.judging.aggregation import AggregationResult
     from cranfield.judging.agreement import Agreements
     from cranfield.judging.assignments import Version
+    from cranfield.judging.current_labels import RatedLabel
     from cranfield.judging.log_queries import Blame
     from cranfield.judging.round_plan import RoundItem
     from cranfield.judging.rounds import TopicChoice
@@ -539,7 +541,7 @@ def agree(
 
 def _opinions(
     sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
-) -> tuple[str, list[Event], dict[str, Any]]:
+) -> tuple[str, Sequence[Event | RatedLabel], dict[str, Any]]:
     """A name, labels, and options of `agreements`: from a log, or from several qrels with one assessor each."""
     from cranfield.judging.versions import labels_at_version
 
@@ -555,15 +557,16 @@ def _opinions(
         return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
     word = named(sources[0]) or Named(sources[0])
     with _opened(word.log, new=False) as log:
-        current = log.current_events() if word.version is None else labels_at_version(log, word.version)
+        rated = log.rated_labels() if word.version is None else rated_labels(labels_at_version(log, word.version))
         answers = gold_answers(log, round)
         name = log.name if word.version is None else f"{log.name}@{word.version}"
     if round:
-        current = {key: event for key, event in current.items() if event.round == round}
+        rated = [each for each in rated if each.round == round]
         name = f"{name}, round {round}"
-    labels = labels_of(current, aspect, whose)
-    again = [event for event in labels_of(current, aspect, whose, repeats=True) if event.repeat]
-    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in current.items())
+    cannot = sum(each.kind == "cannot-judge" for each in rated)
+    rated.sort(key=attrgetter("time", "id"))
+    graded = [each for each in rated if each.grade is not None and each.aspect == aspect and each.source in whose]
+    labels, again = ([each for each in graded if bool(each.repeat) == repeat] for repeat in (False, True))
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 

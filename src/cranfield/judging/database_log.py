@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from sqlalchemy import bindparam, exists, func, literal_column, select
 
 from cranfield.base.errors import DataError
-from cranfield.judging.current_labels import EVERY_SIDE, GradedLabel, LabelKey
+from cranfield.judging.current_labels import EVERY_SIDE, GradedLabel, LabelKey, RatedLabel
 from cranfield.judging.event import DEFAULTS, RELEVANCE, Event
 from cranfield.judging.guidelines_history import guidelines_history
 from cranfield.judging.log import LABELS, EventFilter, Log, LogEntry
@@ -91,6 +91,10 @@ class DatabaseLog(Log):
     def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[Sequence[GradedLabel]]:
         with self.reading() as transaction:
             yield from transaction.grades_by_topic(aspect)
+
+    def rated_labels(self) -> list[RatedLabel]:
+        with self.reading() as transaction:
+            return transaction.rated_labels()
 
     def current_events(self) -> dict[LabelKey, Event]:
         keys = [tables.standing.c[name].label(f"key_{name}") for name in LabelKey._fields]

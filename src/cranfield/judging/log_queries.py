@@ -64,11 +64,10 @@ def has_labels_of_people(database: Database) -> bool:
 
 def documents_labelled_by_people(database: Database) -> dict[str, int]:
     """The number of documents that people have labelled, by topic."""
-    models = select(events.c.id).where(events.c.source == MODEL)
     query = (
         select(standing.c.topic, func.count(standing.c.document.distinct()))
         .where(standing.c.side.in_(GRADES), standing.c.aspect == RELEVANCE)
-        .where(standing.c.event.not_in(models))
+        .where(standing.c.source != MODEL)
         .group_by(standing.c.topic)
     )
     with database.reading() as connection:

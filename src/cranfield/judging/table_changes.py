@@ -25,7 +25,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from cranfield.base.errors import DataError
 from cranfield.judging import guidelines
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
-from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
+from cranfield.judging.current_labels import GradedLabel, LabelKey, RatedLabel, key_of
 from cranfield.judging.event import (
     COLLECTION,
     DEFAULTS,
@@ -217,6 +217,18 @@ class Transaction:
                     for row in rows
                 ],
             )
+
+    def rated_labels(self) -> list[RatedLabel]:
+        """The current labels of all aspects with repeats, in the order of topics and documents."""
+        e, s = tables.events.c, tables.standing.c
+        query = stored(*(e[name] for name in RatedLabel._fields)).join(tables.standing, s.event == e.id)
+        rows = self.stored_rows(query.where(s.side == "label").order_by(s.topic, s.document))
+        return [
+            RatedLabel._make(
+                row if "\\" not in row[0] + row[1] + row[3] + row[5] + row[8] + row[11] else plain_row(row)
+            )
+            for row in rows
+        ]
 
     def label_events_by_topic(self, up_to: int, aspect: str) -> Iterator[list[Event]]:
         """By topic, the events of an aspect up to a place that were not withdrawn by then, with the fields that labels have.
