@@ -11,7 +11,7 @@ from cranfield.judging.adaptive_choice import find_models
 from cranfield.judging.event import new_id
 from cranfield.pooling.strategy import STRATEGIES
 from databases import location_of
-from workbench import Client, Served, example, served, waited
+from workbench import Client, Served, example, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,13 @@ def look(site: Served, strategy: str, **more: Any) -> dict[str, Any]:
     """The preview of a plan."""
     more = {"depth": 4, **more}
     query = "&".join(f"{name}={value}" for name, value in more.items())
-    return waited(site, f"/rounds/new.json?look=1&runs=bm25&runs=fusion&strategy={strategy}&{query}", "plan")["plan"]
+    path = f"/rounds/new.json?look=1&runs=bm25&runs=fusion&strategy={strategy}&{query}"
+    client = site.client("ann")
+    for _ in range(600):
+        plan: dict[str, Any] = client.get(path).json()["plan"]
+        if plan["state"] != "running":
+            return plan
+    raise AssertionError("it is still being worked out")
 
 
 def begin(site: Served, strategy: str, name: str, **more: Any) -> None:
@@ -55,7 +61,7 @@ def judge(client: Client, name: str, count: int) -> list[tuple[str, str]]:
         grade = float(int(document[1:]) % 2 == 0)
         row = {"id": new_id(), "kind": "judgment", "topic": topic, "document": document, "grade": grade}
         reply = client.send("/judge.json", {"round": name, "events": [row], "n": 1})
-        assert (reply.status, reply.json()["outcomes"][0]["status"]) == (200, "kept"), reply.text
+        assert (reply.status, reply.json()["outcomes"][0]["said"]) == (200, "kept"), reply.text
         subjects.append((topic, document))
         items = reply.json()["items"]
     return subjects
@@ -111,7 +117,7 @@ def test_a_round_asks_for_no_more_documents_of_a_topic_than_planned(site: Served
 
 
 def test_models_are_trained_while_people_judge(site: Served) -> None:
-    begin(site, "cal", "learning")
+    begin(site, "cal", "learning", depth="20")
     before = {each.topic: each for each in models(site, "learning")}
     assert len(before) == len(look(site, "cal")["answer"]["starts"])
     assert all((each.labels, each.expected) == (0, None) for each in before.values())
@@ -124,10 +130,8 @@ def test_models_are_trained_while_people_judge(site: Served) -> None:
     assert not set(judged) & set(after[topic].order)
     assert {name for name, each in after.items() if each != before[name]} == {name for name, _ in subjects}
     assert after[topic].words
-    expected = next(d for d in after[topic].order)
-    site.client("ann").post("/round", {"name": "learning", "state": "open"})
     cat = site.client("cat", "assessor").get("/judge.json?round=learning").json()["items"][0]
-    assert cat["document"] in {each.order[0] for each in after.values()} | {expected}
+    assert cat["document"] == after[cat["topic"]].order[0]  # bob holds one of the first topic, so cat begins another
 
 
 def test_the_same_labels_give_the_same_model(site: Served) -> None:
