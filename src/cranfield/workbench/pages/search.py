@@ -144,7 +144,7 @@ def _result(site: Site, document: str, rank: int, query: str, labels: Mapping[st
     content = site.document(document)
     if content is None:
         return None
-    text, words = content.text[:SEARCHED], query[:LONGEST_QUERY]
+    text, words = content.text, query[:LONGEST_QUERY]
     start, end = best_passage(text, words, SNIPPET)
     snippet = text[start:end]
     label = labels.get(document)

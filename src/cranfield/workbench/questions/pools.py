@@ -13,17 +13,21 @@ from cranfield.inputs.disk_caches import mark_of
 from cranfield.inputs.selection import has_labels, inputs_of, judgment_source, qrels_of
 from cranfield.judging.adaptive_choice import AdaptivePlan, starts_of
 from cranfield.judging.round_plan import RoundItem, RoundPlan, count_judged, frame_of, plan_items
+from cranfield.judging.round_recall import RoundRecall, round_recall
 from cranfield.judging.round_status import label_pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
 from cranfield.pooling.strategy import STRATEGIES
+from cranfield.reports.notebook import charts_of
 from cranfield.workbench.question import (
     PAGE,
     Names,
     RunsQuestion,
     ScoringQuestion,
     Tell,
+    WorkbenchQuestion,
     answer_html,
     details_html,
+    figures_html,
     scrolling_table,
     verdict_html,
 )
@@ -118,6 +122,37 @@ class PoolPlanQuestion(RunsQuestion):
         if self.again or nothing or STRATEGIES.named(self.strategy).samples:
             return None
         return qrels_of(bench, judgment_source(bench))
+
+
+class RoundRecallQuestion(WorkbenchQuestion):
+    """What a round has found and what may be left, by topic."""
+
+    name = "recall"
+    activity = "estimating what is left to find"
+    round = Text(..., "the round")  # type: ignore[arg-type]
+    topic = Text("", "the topic; default: all")
+    target = Real(0.95, "the recall to reach", 0, 1)
+
+    def refuse(self, bench: Bench) -> None:
+        with bench.log.reading() as transaction:
+            transaction.find_round(self.round)
+
+    def depends_on_labels(self, bench: Bench) -> bool:
+        return True
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        return {}
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        return round_recall(bench.log, self.round, topic=self.topic, target=self.target)
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        assert isinstance(answer, RoundRecall)
+        figures = [(chart, "The table holds the numbers.") for chart in charts_of(answer)]
+        table = details_html(
+            "Topics", answer_html(replace(answer, models=[]))
+        )  # the page shows the models as they are now
+        return verdict_html(answer.verdict()) + figures_html(figures) + table
 
 
 class ReuseQuestion(ScoringQuestion):
