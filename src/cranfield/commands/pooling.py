@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cranfield.pooling.reuse import Readings
     from cranfield.pooling.simulation import EstimatorErrors, Simulation
     from cranfield.pooling.stopping import Stoppings
-    from cranfield.pooling.strategies.learn import DocumentTexts
+    from cranfield.pooling.text_features import DocumentTexts
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def session_options(
 def _texts(collection: str | None) -> DocumentTexts | None:
     if collection is None:
         return None
-    from cranfield.pooling.strategies.learn import DocumentTexts
+    from cranfield.pooling.text_features import DocumentTexts
 
     return DocumentTexts.of(cranfield.read_collection(collection))
 

@@ -505,7 +505,7 @@ def open_session(
     **options: Any,
 ) -> TerminalSession:
     """Open a session: documents from runs by a strategy, from a pool file, from a round of the log, or from a search."""
-    from cranfield.pooling.strategies.learn import DocumentTexts
+    from cranfield.pooling.text_features import DocumentTexts
 
     refuse_second_stdin(pool, collection, guideline, *inputs.runs)
     word = named(judgments)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
     from cranfield.judging.round_status import RoundStatus
+    from cranfield.pooling.text_features import TextFeatures
     from cranfield.store import Database
 
 
@@ -323,6 +324,14 @@ class Bench:
         if self.collection is None:
             return None
         return open_shelf(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
+
+    def features(self, progress: Callable[[int, int | None], None] | None = None) -> TextFeatures | None:
+        """The texts as learning strategies read them, from an index in the state folder; None without documents."""
+        from cranfield.pooling.text_features import open_features
+
+        if self.collection is None:
+            return None
+        return open_features(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
 
     def _once(self, what: str, path: str, read: Callable[[str], T]) -> T:
         """The content of a file, read again when the file has changed."""

@@ -241,6 +241,7 @@ class Round:
     strategy: str = ""  # of an adaptive round; empty for one whose documents are all known
     rel: float = 1.0
     lists: Lists = field(default_factory=dict)  # for the strategy
+    cap: ItemCount = 0  # maximum number of documents per topic, also of those that a strategy may ask for; 0: all
     sample: str = ""  # how documents were drawn at random; empty if they were not
     unit: SampleUnit = DOCUMENTS
     frame: dict[str, list[Id]] = field(default_factory=dict)  # what a sample was drawn from: topic → documents
@@ -255,7 +256,6 @@ class Round:
     runs: tuple[str, ...] = ()  # that documents were pooled from; empty: not known
     pooling: str = ""  # the strategy of that pool
     depth: ItemCount = 0  # of that pool, or of the lists of an adaptive round; 0: not known
-    cap: ItemCount = 0  # maximum number of documents per topic; 0: none
     dropped: tuple[ItemCount, ...] = ()  # numbers of documents that are not to be judged any more
 
     @cached_property

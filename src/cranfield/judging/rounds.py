@@ -8,8 +8,8 @@ Gold comes by chance, so that the share of gold is the same in every stretch of 
 probability that a random order of the gold and of the documents that are planned for this assessor would give it. Gold
 that is left when the pool is done is not asked, since it would come in a row; only a qualifying round asks for all of it.
 
-An adaptive round builds its pooling session from the round's lists and the current labels each time: a label that was
-changed, withdrawn or adjudicated counts as it is now. Documents that are leased already are passed over.
+In an adaptive round a strategy chooses the next document (`judging.adaptive_choice`): a label that was changed, withdrawn or
+adjudicated counts as it is now. Documents that are leased already are passed over.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from sqlalchemy import Engine, bindparam, case, func, literal_column, or_, selec
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
+from cranfield.judging.adaptive_choice import next_document
 from cranfield.judging.assignments import ANSWERS, ON, owns, record, why_unqualified
 from cranfield.judging.event import RELEVANCE, Event, instant
 from cranfield.judging.event_intake import KEPT, EventOutcome, Refusal, submit
-from cranfield.judging.policies import judgments_of
 from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem, drawn, find_round, pick_round
-from cranfield.pooling.pool import Session
+from cranfield.pooling.strategy import STRATEGIES
 from cranfield.store.accounts import Account
 from cranfield.store.roles import ROLES
 from cranfield.store.tables import accounts, events, items, places, rounds, rows_with
@@ -43,29 +43,6 @@ if TYPE_CHECKING:
 
     from cranfield.judging.log import Log
     from cranfield.judging.table_changes import Transaction
-
-
-def next_document(
-    transaction: Transaction, plan: Round, topic: str, scope: Sequence[str] | None = None
-) -> RoundItem | None:
-    """The strategy's next document: of this topic if one is left, else of the topic with the fewest leases.
-
-    With a scope, it is of one of these topics.
-    """
-    query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
-    out = {(row.topic, row.document) for row in transaction.connection.execute(query)}
-    documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
-    labels = judgments_of(
-        each for each in transaction.current_grades() if each.document in documents.get(each.topic, ())
-    )
-    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=labels)
-    others = [None] if scope is None else [each for each in scope if each in documents and each != topic]
-    here = topic in documents and (scope is None or topic in scope)
-    for next_topic in [*([topic] if here else []), *others]:
-        while (item := session.next(next_topic)) is not None:
-            if (item.topic, item.document) not in out:
-                return RoundItem(item.topic, item.document, plan.overlap)
-    return None
 
 
 LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
@@ -499,7 +476,7 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
         raise DataError(f"expected a name for the round, found {plan.name!r}")
     if plan.passing is not None and not any(each.role == "gold" for each in items_of_round):
         raise DataError(f"round {plan.name!r} has a pass mark but no gold to answer: give --gold")
-    if plan.strategy and Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
+    if plan.strategy and STRATEGIES.named(plan.strategy) and not len(plan.rankings):
         raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
 
 

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress, islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from cranfield.base.top_k import tops
 from cranfield.formats.pool_files import PoolItem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -307,8 +307,17 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
 )
 
 
+class LearnedState(NamedTuple):
+    """What a strategy learned about a topic, for people: relevant documents that are left, words with their weights."""
+
+    expected: float | None
+    words: Sequence[tuple[str, float]]
+
+
 class Picker(ABC):
     """Picks the documents of one topic in the order of judging."""
+
+    replays: ClassVar[bool] = True  # whether the order of earlier labels counts, so that they must be replayed
 
     def __init__(self, candidates: Candidates) -> None:
         self.candidates = candidates
@@ -339,6 +348,10 @@ class Picker(ABC):
 
     def tell(self, document: int, relevant: bool) -> None:  # noqa: B027
         """Learn a label; strategies that do not adapt ignore it."""
+
+    def state(self) -> LearnedState | None:
+        """What the strategy has learned; None if it has no model of words."""
+        return None
 
     def know(self, document: int, relevant: bool) -> None:
         """Learn an earlier label: the document need not be judged again."""

@@ -179,6 +179,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "CREATE INDEX places_held ON places (round, assessor, until, item, slot) WHERE state = 'leased'",
         "CREATE INDEX places_assessor ON places (round, assessor, until, position, slot)",
     ),
+    13: (  # What strategies that read documents learned about the topics of a round.
+        """CREATE TABLE topic_models (
+            round {text} NOT NULL, topic {text} NOT NULL, labels {int} NOT NULL, relevant {int} NOT NULL,
+            expected {double}, trained {text} NOT NULL, digest {text} NOT NULL, words {text} NOT NULL,
+            documents {text} NOT NULL, PRIMARY KEY (round, topic))""",
+    ),
 }
 
 

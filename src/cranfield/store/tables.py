@@ -271,3 +271,12 @@ jobs = _table(
     Column("seconds", Double),
     info=PASSING,
 )
+
+topic_models = _table(
+    "topic_models",  # of rounds whose strategy reads documents: computed from the labels
+    *_keys("round", "topic"),
+    *_columns(Integer, "labels", "relevant", nullable=False),
+    Column("expected", Double),  # relevant documents that are left
+    *_texts("trained", "digest", "words", "documents"),  # digest: of the labels; documents: the next ones
+    info=PASSING,
+)

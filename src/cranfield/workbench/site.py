@@ -21,7 +21,7 @@ from cranfield.http.refusal import Refusal
 from cranfield.inputs.staging import StagingArea
 from cranfield.store.accounts import Accounts, is_name
 from cranfield.workbench.sign_in import Passwords, SignInThrottle
-from cranfield.workbench.tasks import Tasks
+from cranfield.workbench.tasks import ModelTrainer, Tasks
 
 if TYPE_CHECKING:
     from cranfield.base.collection import Document
@@ -107,6 +107,7 @@ class Site:
         self.index_loader = IndexLoader(bench)
         self.uploads = StagingArea(bench.state)
         self.tasks = Tasks(self.public_text)
+        self.trainer = ModelTrainer(jobs)
         self._printed: dict[str, float] = {}
 
     @cached_property

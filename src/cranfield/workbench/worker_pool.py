@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from contextlib import suppress
+from contextlib import closing, suppress
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -168,6 +168,7 @@ def _death(process: subprocess.Popen[str]) -> str:
 # the program of a worker
 
 OFTEN = 0.1  # seconds between two messages on progress
+TRAINING = "train"  # the verb of a task that trains models; every other one asks a question
 KINDNESS = 5  # niceness: requests of assessors come first
 
 
@@ -197,6 +198,18 @@ def compute(
         bench.close()
 
 
+def train(folder: str, db: str | None, name: str, topics: list[str] | None, tell: Callable[..., None]) -> None:
+    """Train the models of a round's topics; documents are indexed first if that was not done."""
+    from cranfield.inputs.workspace import open_bench
+    from cranfield.judging.adaptive_choice import train_models
+
+    with closing(open_bench(folder, db)) as bench:
+        texts = bench.features(tell)
+        if texts is None:
+            raise DataError("there are no documents to learn from")
+        train_models(bench.log, name, texts, topics, tell)
+
+
 def work(task: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> None:
     """Answer one question: store the result and reply that it is ready, or why it failed."""
     last = 0.0
@@ -208,6 +221,9 @@ def work(task: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> None:
             reply({"done": done, "total": total})
 
     try:
+        if task["verb"] == TRAINING:
+            train(task["folder"], task["db"], task["round"], task["topics"], tell)
+            return reply({"ready": True})
         cached = compute(task["folder"], task["db"], task["verb"], task["parameters"], tell)
         ResultCache(task["results"], task["room"]).write(task["question"], cached)
     except CranfieldError as error:

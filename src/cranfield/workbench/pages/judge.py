@@ -72,14 +72,15 @@ def submit_labels(
 
     def work(
         transaction: Transaction,
-    ) -> tuple[Round, str, dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
+    ) -> tuple[Round, str, list[Event], dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
         desk = Leaseholder(transaction, name, assessor)
         events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, desk))
         outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
         own = own_pace(transaction, name, assessor, PAGE)
-        return desk.plan, desk.state, refused | {each.id: each for each in outcomes}, leases, own
+        return desk.plan, desk.state, events, refused | {each.id: each for each in outcomes}, leases, own
 
-    plan, state, outcomes, leases, own = bench.log.write(work)
+    plan, state, labelled, outcomes, leases, own = bench.log.write(work)
+    request.site.trainer.want(plan, {event.topic for event in labelled})
     leases = leases if n > 0 else []
     return JudgingWork(
         round=name,

@@ -51,6 +51,7 @@ def open_planned_round(
         strategy=pool.strategy if learns else "",
         rel=bench.relevant_from,
         lists=lists,
+        cap=pool.cap if learns else 0,
         sample=f"{pool.sample} documents at random, seed {pool.seed}" if pool.sample else "",
         frame=frame,
         guideline="" if guideline is None else hash_of_file(guideline),
@@ -146,6 +147,7 @@ def begin_round(request: PageRequest) -> ActionResult:
         passing=_share(request, "passing") or None,
         after=request.form_field("after"),
     )
+    request.site.trainer.want(plan)
     return ActionResult(link("/round", name=plan.name), {"name": plan.name})
 
 

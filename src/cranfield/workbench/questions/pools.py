@@ -11,6 +11,7 @@ from cranfield.base.results import Answer, Both, Table
 from cranfield.commands.pooling import Depths, pool, reuse, statistics
 from cranfield.inputs.disk_caches import mark_of
 from cranfield.inputs.selection import has_labels, inputs_of
+from cranfield.judging.adaptive_choice import AdaptivePlan, starts_of
 from cranfield.judging.round_plan import RoundItem, RoundPlan, frame_of, plan_items
 from cranfield.judging.round_status import label_pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from cranfield.inputs.workspace import Bench
 
 
+ALL = 10**9  # documents of a topic, if there is no maximum
+
+
 class PoolPlanQuestion(RunsQuestion):
     """The size, the overlap and the hours of a round on the top documents of runs, without labelled documents."""
 
@@ -48,8 +52,14 @@ class PoolPlanQuestion(RunsQuestion):
 
     def refuse(self, bench: Bench) -> None:
         super().refuse(bench)
-        if STRATEGIES.named(self.strategy).reads and bench.collection is None:
+        strategy = STRATEGIES.named(self.strategy)
+        if strategy.reads and bench.collection is None:
             raise ConventionError(f"strategy {self.strategy} reads documents, and there is no collection yet")
+        if strategy.adaptive and (self.sample or self.double):
+            raise ConventionError(
+                f"strategy {self.strategy} chooses documents by the labels so far: leave out the random sample and the share "
+                "with one more label"
+            )
 
     def depends_on_labels(self, bench: Bench) -> bool:
         return True
@@ -62,20 +72,27 @@ class PoolPlanQuestion(RunsQuestion):
         documents, judged, _ = self.documents(bench, tell)
         seconds, source = (self.seconds, "as given") if self.seconds else label_pace(bench.log)
         plan = RoundPlan.of(documents, self.strategy, seconds, source, judged)
+        adaptive = STRATEGIES.named(self.strategy).adaptive
+        shown = AdaptivePlan(plan, starts_of(documents)) if adaptive else plan
         about = statistics(inputs_of(bench, self.files(bench)), Depths(self.depth))
-        return Both(plan, replace(about, seconds=None), "pool")  # the hours are those of the plan
+        return Both(shown, replace(about, seconds=None), "pool")  # the hours are those of the plan
 
     def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
-        """The documents of the round, the number left out because they have a label, and the frame of the sample."""
+        """The documents of the round, the number left out because they have a label, and the frame of the sample.
+
+        For a strategy that adapts to labels these are the documents that it may ask for, in its order without labels.
+        """
+        strategy = STRATEGIES.named(self.strategy)
+        size = {"next" if strategy.adaptive else "cap": self.cap or (ALL if strategy.adaptive else None)}
         result = pool(
             inputs_of(bench, self.files(bench), rel=bench.relevant_from),
             Depths(self.depth),
             judgments=bench.location if has_labels(bench) else None,
-            collection=bench.collection if STRATEGIES.named(self.strategy).reads else None,
+            texts=bench.features(tell) if strategy.reads else None,
             strategy=self.strategy,
             seed=self.seed,
             progress=tell,
-            cap=self.cap or None,
+            **size,
         )
         documents = plan_items(
             result.items, overlap=self.overlap, double=self.double, sample=self.sample or None, seed=self.seed
