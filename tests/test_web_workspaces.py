@@ -110,7 +110,7 @@ def test_the_first_page_shows_strangers_no_names_and_signs_in_wherever_the_passw
     assert stranger.get("/nothing").status == 404
     wrong = stranger.post("/login", {"name": "pat", "password": "no"})
     assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
-    assert stranger.post("/login", {"name": "nobody", "password": PASSWORD}).status == 401
+    assert stranger.post("/login", {"name": "stranger", "password": PASSWORD}).status == 401
     for name, number in (("pat", 2), ("lone", 1)):
         cookies = all_cookies(sites, {"name": name, "password": PASSWORD})
         assert len(cookies) == number

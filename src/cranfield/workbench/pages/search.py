@@ -22,7 +22,7 @@ from cranfield.judging.event_intake import EventOutcome, submit
 from cranfield.judging.rounds import Leaseholder, answer_within
 from cranfield.retrieval.document_search import LONGEST_QUERY, search_documents, search_list
 from cranfield.workbench.access_control import ASSESSOR
-from cranfield.workbench.assessment import SEARCHED, ScriptReply, needs_of, own_label_view, terms
+from cranfield.workbench.assessment import ScriptReply, needs_of, own_label_view, terms
 from cranfield.workbench.browser_events import in_order, read_rows, refuse_first, script_events
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
@@ -141,7 +141,7 @@ def _result(site: Site, document: str, rank: int, query: str, labels: Mapping[st
     content = site.document(document)
     if content is None:
         return None
-    text, words = content.text[:SEARCHED], query[:LONGEST_QUERY]
+    text, words = content.text, query[:LONGEST_QUERY]
     start, end = best_passage(text, words, SNIPPET)
     snippet = text[start:end]
     label = labels.get(document)
