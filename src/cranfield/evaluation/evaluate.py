@@ -34,14 +34,13 @@ from cranfield.evaluation.topics import Absent, as_weights
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.csv_tables import DialectOptions
 from cranfield.formats.streams import is_source
-from cranfield.formats.topic_tables import qrels_by_id, run_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
-    from cranfield.base.collection import Extras, Qrels
+    from cranfield.base.collection import Duplicates, Extras, Qrels
     from cranfield.base.conventions import Conventions
     from cranfield.base.findings import Finding
     from cranfield.base.kernels import HitRows
@@ -188,10 +187,7 @@ class Evaluator:
         duplicates = changes.get("duplicates", "error")  # a preset's rule holds for runs only
         reading = {**self.dialect, "duplicates": duplicates, "grades": grades}
         self.ignore_case = ignore_case
-        self.qrels: Qrels = self._by_id(
-            as_qrels(qrels, qrels_format, lenient, fields, **reading),
-            lambda judged, queries: qrels_by_id(judged, queries, ignore_case, duplicates),
-        )
+        self.qrels: Qrels = self._qrels_by_id(as_qrels(qrels, qrels_format, lenient, fields, **reading), duplicates)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # from the collection's description
@@ -341,11 +337,22 @@ class Evaluator:
 
     def with_ids(self, run: Run) -> Run:
         """The run with topic ids in place of queries, if it names its topics by known queries."""
-        return self._by_id(run, lambda one, queries: run_by_id(one, queries, self.ignore_case))
+        if self.queries is NO_QUERIES:
+            return run
+        from cranfield.formats.topic_tables import run_by_id
 
-    def _by_id(self, data: Named, join: Callable[[Named, Mapping[str, str]], Named | None]) -> Named:
-        """Judgments or a run with topic ids in place of queries, if they name their topics by queries."""
-        by_id = None if self.queries is NO_QUERIES else join(data, self.queries)
+        return self._joined(run, run_by_id(run, self.queries, self.ignore_case))
+
+    def _qrels_by_id(self, qrels: Qrels, duplicates: Duplicates) -> Qrels:
+        """The judgments with topic ids in place of queries, if they name their topics by known queries."""
+        if self.queries is NO_QUERIES:
+            return qrels
+        from cranfield.formats.topic_tables import qrels_by_id
+
+        return self._joined(qrels, qrels_by_id(qrels, self.queries, self.ignore_case, duplicates))
+
+    def _joined(self, data: Named, by_id: Named | None) -> Named:
+        """The data by topic ids, and a note that they were joined; the data as they are if there are none by ids."""
         if by_id is None:
             return data
         self.by_text[data.name] = len(data.topics)

@@ -19,7 +19,6 @@ import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.text_layout import listed
-from cranfield.formats.topic_tables import joined_in_words
 from cranfield.stats.weighted_means import effective_size
 
 if TYPE_CHECKING:
@@ -67,10 +66,17 @@ class Absent:
             skipped={run: self.skipped[run] for run in runs if run in self.skipped},
         )
 
+    def _joined_by_query(self) -> list[str]:
+        if not self.by_text:
+            return []
+        from cranfield.formats.topic_tables import joined_in_words
+
+        return [joined_in_words(name, number) for name, number in self.by_text.items()]
+
     def in_words(self, conventions: Conventions, judged: int, shell: bool = False) -> list[str]:
         """A sentence for each reason. Hints name Python arguments, or command-line options if `shell` is set."""
         then, hint = _treatment("missing", conventions.missing, shell)
-        notes = [joined_in_words(name, number) for name, number in self.by_text.items()]
+        notes = self._joined_by_query()
         notes += _missing(self.missing, judged, then, hint)
         notes += _empty(self.empty)
         if self.no_relevant:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR@10")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inputs:
     """Files and rules. Runs may be patterns of files; `topics` is a file of ids; `changes` are single conventions."""
 
