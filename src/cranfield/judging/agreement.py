@@ -116,7 +116,9 @@ class Agreements(Answer):
         return units[0] if units else ""
 
     def content(self, how: Layout) -> Iterator[Part]:
-        yield self._verdict(how)
+        if words := stats.agreement_in_words(self._main):
+            yield f"{self.name}: agreement is {words}"
+        yield self._verdict()
         rows = []
         for rater, counts in zip(self.labels.raters, base_rates(self.labels), strict=True):
             shares = (f"{count / max(counts.sum(), 1):.0%}" for count in counts)
@@ -132,10 +134,16 @@ class Agreements(Answer):
         yield from self._matrix(how)
         yield from self._views(how)
 
-    def _verdict(self, how: Layout) -> str:
-        people, items = len(self.labels.raters), self.items
+    @property
+    def _main(self) -> Agreement:
+        """The coefficient of the verdict: ordinal alpha, else the first that was asked for."""
+        return next(
+            (one for one in self.coefficients if one.coefficient == str(coefficient(MAIN))), self.coefficients[0]
+        )
+
+    def _verdict(self) -> str:
+        people, items, main = len(self.labels.raters), self.items, self._main
         by_name = {one.coefficient: one for one in self.coefficients}
-        main = by_name.get(str(coefficient(MAIN)), self.coefficients[0])
         who = f"{people} {'person' if people == 1 else 'people'}"
         if not main.defined:
             reason = f"no {main.coefficient}: {main.reason}"

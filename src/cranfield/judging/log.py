@@ -116,7 +116,7 @@ class Log(ABC):
         return entries[::-1][: where.get("n")]
 
     def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
-        """The current labels and adjudications of an aspect, without repeats, with the fields that policies read."""
+        """The current labels, adjudications and collection judgments of an aspect, with the fields that policies read."""
         return graded_labels(self.current_events(), aspect)
 
     def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[Sequence[GradedLabel]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, func, select
 
-from cranfield.base.results import Answer, Layout, Part, Table, as_dicts
+from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts
 from cranfield.judging.assignments import GoldAnswer, answers_to_gold
 from cranfield.judging.event import RELEVANCE
 from cranfield.judging.policies import PEOPLE
@@ -80,14 +80,17 @@ class Status(Answer):
         for each in self.rows:
             adaptive = f", {each.strategy} names more as labels come" if each.strategy else ""
             counts = f"{each.done:,} of {each.places:,} labels, {each.out:,} out, {each.left:,} left"
-            yield f"round {each.name} is {each.state}: {counts}, {each.hours_left:,.1f} hours of one person{adaptive}"
+            lines = [
+                f"round {each.name} is {each.state}: {counts}, {each.hours_left:,.1f} hours of one person{adaptive}"
+            ]
             for change in each.changes:
                 who = f" by {change['by']}" if change["by"] else ""
-                yield f"  changed {change['at'][:16].replace('T', ' ')}{who}: {change['what']}"
+                lines.append(f"changed {change['at'][:16].replace('T', ' ')}{who}: {change['what']}")
             if each.skipped_by_all:
                 subjects = ", ".join(f"{one.topic} {one.document}" for one in each.skipped_by_all[:SHOWN])
                 more = f" and {len(each.skipped_by_all) - SHOWN:,} more" if len(each.skipped_by_all) > SHOWN else ""
-                yield f"  skipped by everyone, for the lead to decide: {subjects}{more}"
+                lines.append(f"skipped by everyone, for the lead to decide: {subjects}{more}")
+            yield Lines(lines)
             head = "assessor done out skipped extra repeats gold right seconds last".split()
             rows = [
                 [

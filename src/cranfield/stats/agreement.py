@@ -265,6 +265,39 @@ def coefficient(name: str) -> AgreementCoefficient:
 
 
 COEFFICIENTS = AgreementCoefficient.registry
+LOWEST_OF_WORD = (
+    (0.8, "high"),
+    (0.667, "moderate"),
+    (-math.inf, "low"),
+)  # Krippendorff (2004): reliable, tentative, neither
+
+
+def agreement_in_words(one: Agreement) -> str:
+    """How good an agreement is, by Krippendorff's limits; the interval decides what is better than chance.
+
+    Empty for a coefficient without a value, and for one that is not corrected for chance.
+
+    >>> agreement_in_words(Agreement("krippendorff", 0.85, 0.82, 0.88))
+    'high'
+    >>> agreement_in_words(Agreement("krippendorff", 0.3, -0.1, 0.5))
+    'not shown to be better than chance'
+    """
+    if not one.defined or not coefficient(one.coefficient).corrected:
+        return ""
+    if one.high < 0:
+        return "worse than chance"
+    if one.value <= 0:
+        return "no better than chance"
+    if one.low <= 0:
+        return "not shown to be better than chance"
+    word, worst = _word_of(one.value), _word_of(one.value if math.isnan(one.low) else one.low)
+    if word == "low":
+        return word if math.isnan(one.low) else "low, but better than chance"
+    return word if word == worst else f"{word}, perhaps only {worst}"
+
+
+def _word_of(value: float) -> str:
+    return next(word for lowest, word in LOWEST_OF_WORD if value >= lowest)
 
 
 def all_forms() -> list[str]:
