@@ -215,7 +215,8 @@ def large(plan: Plan, scale: float = 1.0) -> list[Row]:
 
 def _row(what: str, where: str, value: float, bar: float, unit: str = "s") -> Row:
     """One figure beside its bar: seconds, milliseconds or megabytes."""
-    return Row(what, where, "serve", Spread.of([value]), "the bar", None, value, unit, unit, "≤", bar)
+    spread = Spread.of([value * {"s": 1, "ms": 1e-3, "MB": 1e6}[unit]])
+    return Row(what, where, "serve", spread, "the bar", None, value, unit, unit, "≤", bar)
 
 
 def _accounts(folder: Path, db: str | None) -> tuple[str, list[str]]:
