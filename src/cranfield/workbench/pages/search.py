@@ -200,7 +200,7 @@ def submit_search_labels(request: PageRequest, rows: Sequence[Any]) -> list[Even
     """Add an assessor's labels of search results, each in a transaction of its own; return their outcomes."""
     known = request.site.known_ids()
     rows = with_guidelines(request.site.bench, rows)
-    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.site, request.name), known)
+    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.name), known)
     log = request.site.bench.log
     for event in events:
         outcomes[event.id] = log.write(partial(_submit, request, event))
