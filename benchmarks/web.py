@@ -198,7 +198,7 @@ PRESS = """async () => {
 
 
 def large(plan: Plan, scale: float = 1.0) -> list[Row]:
-    """A million labels and a hundred runs: a freeze while people judge; then each page at once, and after one new label."""
+    """A million labels and a hundred runs: a freeze, each page at once and after one new label, a freeze while people judge."""
     rows = []
     with postgres() as url, tempfile.TemporaryDirectory(dir=".") as home:
         for kind, db in places(url):
@@ -207,9 +207,10 @@ def large(plan: Plan, scale: float = 1.0) -> list[Row]:
             took = time.perf_counter() - began
             rows.append(_row("the workspace is made", kind, took, MADE))
             lead, cookies = _accounts(folder, db)
-            rows += _freezing(kind, folder, db, lead, cookies, max(6.0, SECONDS * scale / 2))
+            rows += _frozen_alone(kind, folder, db)
             with serving(folder, db) as (child, port):
                 rows += asyncio.run(_pages(kind, folder, db, child.pid, port, lead))
+            rows += _frozen_while_judging(kind, folder, db, lead, cookies, max(6.0, SECONDS * scale / 2))
     return rows
 
 
@@ -244,8 +245,8 @@ print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after
 """
 
 
-def _freezing(kind: str, folder: Path, db: str | None, lead: str, cookies: list[str], seconds: float) -> Iterator[Row]:
-    """CPU and memory of a freeze, the longest wait for the write lock meanwhile, and how late judgments were."""
+def _frozen_alone(kind: str, folder: Path, db: str | None) -> Iterator[Row]:
+    """CPU and memory of a freeze, and the longest wait of somebody who writes without pause meanwhile."""
     longest, done = 0.0, threading.Event()
 
     def write_without_pause() -> None:
@@ -266,6 +267,12 @@ def _freezing(kind: str, folder: Path, db: str | None, lead: str, cookies: list[
     yield _row("freeze by latest, CPU", kind, float(used[0]), FREEZE_CPU)
     yield _row("freeze by latest, memory", kind, float(used[1]), FREEZE_MEMORY, "MB")
     yield _row("the longest wait of a writer during a freeze", kind, longest * 1e3, LOCK, "ms")
+
+
+def _frozen_while_judging(
+    kind: str, folder: Path, db: str | None, lead: str, cookies: list[str], seconds: float
+) -> Iterator[Row]:
+    """How late judgments are while a lead freezes a version."""
     with serving(folder, db) as (_, port):
         post = threading.Timer(seconds / 5, lambda: asyncio.run(_freeze_now(port, lead)))
         post.start()
@@ -277,7 +284,7 @@ def _freezing(kind: str, folder: Path, db: str | None, lead: str, cookies: list[
 
 
 async def _freeze_now(port: int, lead: str) -> None:
-    connection = Connection("127.0.0.1", port, {"Cookie": f"cranfield-{port}={lead}"})
+    connection = Connection("127.0.0.1", port, {"Cookie": f"cranfield-{port}={lead}"}, patience=600.0)
     status, values = await connection.post("/versions.json", {"name": "busy", "policy": "latest"})
     if status != 200:
         print(f"the freeze answers {status}: {values}", file=sys.stderr)
@@ -296,7 +303,7 @@ PAGES = (
     "/agreement",
     "/adjudicate",
     "/versions",
-    "/version?name=busy",
+    "/version?name=alone",
     "/judge",
 )
 
