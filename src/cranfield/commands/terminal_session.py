@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cranfield.formats.label_files import Judgment
     from cranfield.formats.topic_tables import TopicTable
     from cranfield.judging.log import Log
+    from cranfield.judging.rounds import TopicChoice
     from cranfield.pooling.pool import Session
 
 
@@ -193,6 +194,13 @@ class DocumentSource(ABC):
     def learn(self, progress: JudgingProgress, fresh: list[Event]) -> None:  # noqa: B027
         """Take new events of the log into account."""
 
+    def choices(self) -> list[TopicChoice]:
+        """The topics that the person may choose; empty if people do not choose."""
+        return []
+
+    def choose(self, topic: str) -> None:  # noqa: B027
+        """Go to a topic that the person chose."""
+
     @abstractmethod
     def status(self, progress: JudgingProgress) -> str:
         """The progress as text."""
@@ -275,6 +283,17 @@ class FromRound(DocumentSource):
         with log.reading() as transaction:
             plan, _ = transaction.find_round(name)
         self.round, self.guideline, self.scale = plan.name, plan.guideline, plan.scale
+
+    def choices(self) -> list[TopicChoice]:
+        from cranfield.judging.rounds import topic_choices
+
+        choices = topic_choices(self.log, self.assessor, self.round)
+        return [each for each in choices if each.left and not each.taken]
+
+    def choose(self, topic: str) -> None:
+        from cranfield.judging.rounds import lease
+
+        lease(self.log, self.assessor, self.round, topic=topic)
 
     def next(self, progress: JudgingProgress) -> JudgingTask | str:
         from cranfield.judging.rounds import lease

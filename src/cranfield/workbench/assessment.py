@@ -131,6 +131,7 @@ class JudgingWork(ScriptReply):
     why: str = ""  # why there is nothing to judge
     free_at: str | None = None  # when the next lease ends
     after: str = ""  # the round that must be passed first
+    choose: bool = False  # whether people choose their topics
     rounds: Sequence[RoundChoice] = ()
     needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     guidelines: str = ""
@@ -180,6 +181,7 @@ def work(request: PageRequest, name: str, subject: Subject | None, first: int, a
     return JudgingWork(
         round=name,
         state=state,
+        choose=plan.choose_topics,
         rounds=rounds,
         guidelines=bench.guideline(),
         **reason_for_nothing(plan, leases),

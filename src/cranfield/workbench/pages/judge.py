@@ -14,7 +14,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.judging.assessor_view import OwnPace, own_assignments, own_pace
 from cranfield.judging.event import RELEVANCE, Event, new_id, passage_text
-from cranfield.judging.rounds import Leaseholder, answer_within
+from cranfield.judging.rounds import Leaseholder, answer_within, lease, topic_choices
 from cranfield.workbench.access_control import ASSESSOR
 from cranfield.workbench.assessment import (
     AHEAD,
@@ -22,6 +22,7 @@ from cranfield.workbench.assessment import (
     JudgingWork,
     document_views,
     image_hosts,
+    needs_of,
     plan_scale,
     reason_for_nothing,
     round_progress,
@@ -71,11 +72,11 @@ def submit_labels(
 
     A refused label does not affect the others. `have` are documents whose texts the browser has already.
     """
-    bench, assessor = request.site.bench, request.name
+    bench, assessor, known = request.site.bench, request.name, request.site.known_ids()
     rows = with_guidelines(bench, rows)
     texts = _texts_with_passages(request, rows)
     if not name:
-        events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, None))
+        events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, None), known)
         outcomes |= {event.id: submit_alone(bench.log, event, SERVER_FIELDS) for event in events}
         return JudgingWork(outcomes=in_order(rows, outcomes))
 
@@ -83,7 +84,7 @@ def submit_labels(
         transaction: Transaction,
     ) -> tuple[Round, str, list[Event], dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
         desk = Leaseholder(transaction, name, assessor)
-        events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, desk))
+        events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, desk), known)
         outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
         own = own_pace(transaction, name, assessor, PAGE)
         return desk.plan, desk.state, events, refused | {each.id: each for each in outcomes}, leases, own
@@ -215,6 +216,24 @@ def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tup
         "new_id": new_id(),
         "first": first,
     }
+
+
+@page("/judge/topics", ASSESSOR, "rounds.topic_choices", menu=("judge", 10, ""), reveals=NOTHING)
+def choose_topic(request: PageRequest) -> Page:
+    """The topics of a round in which people choose: how much is left for you, and which ones others are judging."""
+    name, bench = request.required("round"), request.site.bench
+    choices = topic_choices(bench.log, request.name, name)
+    titles = needs_of(bench, [each.topic for each in choices])
+    topics = [{**each._asdict(), "title": titles[each.topic]["title"]} for each in choices]
+    return Page("Choose a topic", "judge_topics.html", {"round": name, "topics": topics})
+
+
+@action("/judge/topics", ASSESSOR, "rounds.lease", reveals=NOTHING)
+def go_to_topic(request: PageRequest) -> ActionResult:
+    """Choose a topic of a round; documents of other topics that you have not judged go to others."""
+    name, topic = request.form_field("round"), request.form_field("topic")
+    lease(request.site.bench.log, request.name, name, 1, topic)
+    return ActionResult(link("/judge", round=name), {"round": name, "topic": topic})
 
 
 @action("/judge", ASSESSOR, "submit_labels", reveals=NOTHING)
