@@ -53,6 +53,8 @@ Progress: TypeAlias = "Callable[[int, int | None], None] | None"
 
 DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
 SUBTOPICS, META = "subtopics.txt", "collection.toml"
+STATE = ".cranfield"  # the folder of a workspace with what can be computed again
+INSIDE = "collection"  # the folder of a workspace that may hold its collection
 BUNDLED = package_files.folder("collections/bundled")
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that needs no quotes in TOML
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -116,15 +118,26 @@ def file_in(folder: str, name: str) -> str:
     return next((plain + ending for ending in COMPRESSED if os.path.exists(plain + ending)), plain)
 
 
+def collection_home(folder: str) -> tuple[str | None, dict[str, str]]:
+    """The folder that has the files of a workspace's collection (FOLDER/collection or FOLDER), and these files by name."""
+    for home in (os.path.join(folder, INSIDE), folder):
+        paths = {name: file_in(home, name) for name in (DOCUMENTS, TOPICS, QRELS, META)}
+        there = {name: path for name, path in paths.items() if os.path.isfile(path)}
+        if there:
+            return home, there
+    return None, {}
+
+
 def folder_of(path: str) -> str:
-    """The folder of a collection, given by its path or by the name of a bundled collection."""
+    """The folder of a collection, given by its path, by its workspace, or by the name of a bundled collection."""
     if os.path.isdir(path):
-        if not os.path.exists(file_in(path, DOCUMENTS)):
+        home = next((each for each in (path, os.path.join(path, INSIDE)) if _has_documents(each)), None)
+        if home is None:
             raise DataError(
                 f"{path}: expected a collection ({DOCUMENTS}, {TOPICS}, {QRELS}, {META}), found no {DOCUMENTS}; "
                 "cranfield import makes one from other layouts"
             )
-        return path
+        return home
     if os.path.exists(path):
         raise DataError(f"{path}: expected a collection's folder, found a file; cranfield import makes one from it")
     inside = os.path.join(BUNDLED, path)
@@ -132,6 +145,10 @@ def folder_of(path: str) -> str:
         return inside
     bundled = f"; bundled: {', '.join(bundled_names())}" if bundled_names() else ""
     raise DataError(f"{path}: no such folder, and no bundled collection of that name{bundled}")
+
+
+def _has_documents(folder: str) -> bool:
+    return os.path.exists(file_in(folder, DOCUMENTS))
 
 
 def _meta(path: str) -> dict[str, Any]:

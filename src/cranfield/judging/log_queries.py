@@ -14,10 +14,19 @@ from sqlalchemy import exists, func, literal_column, select
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Layout, Part, Table
-from cranfield.judging.event import RELEVANCE, Event
+from cranfield.judging.collection_judgments import with_judgments
+from cranfield.judging.event import COLLECTION, RELEVANCE, Event
 from cranfield.judging.guidelines_history import versions_by_hash
 from cranfield.judging.log_location import open_log
-from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_by_topic, goes_by_labels
+from cranfield.judging.policies import (
+    PEOPLE,
+    Latest,
+    PolicySettings,
+    decide,
+    decide_by_topic,
+    decide_labels,
+    goes_by_labels,
+)
 from cranfield.store.tables import events, items, standing
 
 if TYPE_CHECKING:
@@ -33,7 +42,6 @@ if TYPE_CHECKING:
 
 
 COUNTED_KINDS = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # can change a result
-COLLECTION = "collection"  # the source of the judgments in the collection's own file
 GRADES = ("label", "adjudication")  # sides of current labels that hold a grade
 MODEL: ColumnElement[str] = literal_column("'model'")  # spelled as in the partial index, so that the database uses it
 
@@ -49,22 +57,30 @@ def has_labels_of_people(database: Database) -> bool:
         s.event == e.id,
     )
     grades = e.kind.in_(["judgment", "adjudication"]), e.aspect == RELEVANCE
-    query = select(e.seq).where(e.source != MODEL, *grades, is_current).limit(1)
+    query = select(e.seq).where(e.source != MODEL, e.source != COLLECTION, *grades, is_current).limit(1)
     with database.reading() as connection:
         return connection.execute(query).first() is not None
 
 
 def documents_labelled_by_people(database: Database) -> dict[str, int]:
     """The number of documents that people have labelled, by topic."""
-    models = select(events.c.id).where(events.c.source == MODEL)
     query = (
         select(standing.c.topic, func.count(standing.c.document.distinct()))
         .where(standing.c.side.in_(GRADES), standing.c.aspect == RELEVANCE)
-        .where(standing.c.event.not_in(models))
+        .where(standing.c.source != MODEL)
         .group_by(standing.c.topic)
     )
     with database.reading() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def count_current(database: Database) -> dict[str, int]:
+    """The number of current judgments of relevance by side: label, adjudication and collection."""
+    s = standing.c
+    query = select(s.side, func.count()).where(s.aspect == RELEVANCE, s.side.in_((*GRADES, COLLECTION)), ~s.repeat)
+    with database.reading() as connection:
+        counts = {row[0]: row[1] for row in connection.execute(query.group_by(s.side))}
+    return {side: counts.get(side, 0) for side in (*GRADES, COLLECTION)}
 
 
 def topics_in_use(database: Database) -> set[str]:
@@ -152,10 +168,11 @@ def blame(log: Log, topic: str, document: str) -> Blame:
     return Blame(topic, document, [each.event for each in entries], current, gone, versions)
 
 
-def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
-    """The qrels of a version of a log; without a name, the latest current label of each document.
+def qrels(log: str | os.PathLike[str], name: str | None = None, own: Qrels | None = None) -> Qrels:
+    """The qrels of a version of a log; without a name, the current judgments: the latest label of each document.
 
-    Its `remarks` say how many documents have labels that contradict each other, and by which policy that was resolved.
+    `own` are the collection's own judgments, in place of those in the log. The `remarks` say how many documents have
+    labels that contradict each other, and by which policy that was resolved.
 
     >>> import os, tempfile
     >>> from cranfield.judging import Event
@@ -167,13 +184,15 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
     """
     with closing(open_log(log, new=False)) as opened:
         if name is None:
-            decided, where = decide_log(opened), opened.name
+            decided, where = decide_log(opened, own=own), opened.name
+            if own is not None and len(decided) == decided.of_collection and len(own):
+                return own  # as its file says it, with everything that a log cannot hold
         else:
             from cranfield.judging.versions import thaw
 
             decided, where = thaw(opened, name), f"{opened.name}@{name}"
     if not len(decided):
-        raise DataError(f"{where}: no judgments: no current label of a person")
+        raise DataError(f"{where}: no judgments: no current label of a person, and none of a collection")
     answer = Qrels(decided.grades, where)
     answer.remarks = decided.notes()
     return answer
@@ -215,9 +234,15 @@ def decide_log(
     policy: str = Latest.name,
     settings: PolicySettings | None = None,
     gold: Mapping[Subject, float] | None = None,
+    own: Qrels | None = None,
 ) -> DecidedGrades:
-    """The grades of a log by a policy, as from `decide(log.current_events(), …)`, but read from fewer columns."""
+    """The grades of a log by a policy, as from `decide(log.current_events(), …)`, but read from fewer columns.
+
+    `own` are the collection's own judgments, in place of those in the log.
+    """
     how = settings or PolicySettings()
     if not goes_by_labels(policy):
         return decide(log.current_events(), policy, how, gold)
-    return decide_by_topic(log.grades_by_topic(how.aspect), policy, how, gold)
+    if own is None:
+        return decide_by_topic(log.grades_by_topic(how.aspect), policy, how, gold)
+    return decide_labels(with_judgments(log.current_grades(how.aspect), own), policy, how, gold)

@@ -176,7 +176,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "DROP INDEX places_assessor",
         "CREATE INDEX places_free ON places (round, position, slot) WHERE state = 'free'",
         "CREATE INDEX places_free_of_topic ON places (round, topic, position, slot) WHERE state = 'free'",
-        "CREATE INDEX places_held ON places (round, assessor, until, item, slot) WHERE state = 'leased'",
+        "CREATE INDEX places_held ON places (round, assessor, until, position, item) WHERE state = 'leased'",
         "CREATE INDEX places_assessor ON places (round, assessor, until, position, slot)",
     ),
     13: (  # What strategies that read documents learned about the topics of a round.

@@ -119,7 +119,8 @@ def submit_decisions(
     """Add decisions or withdraw them; return the outcome of each and the next documents."""
     bench, objects = request.site.bench, [row for row in rows if isinstance(row, Mapping)]
     refuse = partial(_refusal, {row.get("id") for row in objects if row.get("overrule") is True})
-    outcomes, events = submit_rows(bench.log, request.name, rows, ROW_FIELDS, partial(_event, bench), refuse)
+    known = request.site.known_ids()
+    outcomes, events = submit_rows(bench.log, request.name, rows, ROW_FIELDS, partial(_event, bench), refuse, known)
     disputes = DISPUTES.setdefault(bench, Disputes(bench.log))
     if not disputes.ready(PATIENCE):
         return AdjudicationList(topic, ready=False, outcomes=outcomes)

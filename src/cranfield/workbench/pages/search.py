@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 RESULTS = 10  # on a page
 LAST_RESULT = 1000
+SEARCHED = 1_000_000  # characters in which the snippet is searched
 SNIPPET = 320  # characters
 SEARCHED = 1_000_000  # characters of a text in which the snippet is looked for
 TOPICS = 200  # that the list of topics shows at once
@@ -143,7 +144,7 @@ def _result(site: Site, document: str, rank: int, query: str, labels: Mapping[st
     content = site.document(document)
     if content is None:
         return None
-    text, words = content.text[:SEARCHED], query[:LONGEST_QUERY]
+    text, words = content.text, query[:LONGEST_QUERY]
     start, end = best_passage(text, words, SNIPPET)
     snippet = text[start:end]
     label = labels.get(document)
@@ -197,16 +198,17 @@ def post_search(request: PageRequest) -> ActionResult:
 
 def submit_search_labels(request: PageRequest, rows: Sequence[Any]) -> list[EventOutcome]:
     """Add an assessor's labels of search results, each in a transaction of its own; return their outcomes."""
+    known = request.site.known_ids()
     rows = with_guidelines(request.site.bench, rows)
-    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.site, request.name))
+    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.name), known)
     log = request.site.bench.log
     for event in events:
         outcomes[event.id] = log.write(partial(_submit, request, event))
     return in_order(rows, outcomes)
 
 
-def _event(site: Site, assessor: str, row: Mapping[str, Any], time: str) -> Event:
-    """The event of a row; DataError for a topic, a document or a grade that does not exist."""
+def _event(assessor: str, row: Mapping[str, Any], time: str) -> Event:
+    """The event of a row."""
     if row.get("kind", "judgment") not in KINDS:
         raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
     fields = {
@@ -215,11 +217,6 @@ def _event(site: Site, assessor: str, row: Mapping[str, Any], time: str) -> Even
     event = Event.of(fields, assessor=assessor, time=time)
     if event.kind == "withdrawal":
         return event
-    if not _is_topic(site, event.topic):
-        raise DataError(f"the collection has no topic {shortened(event.topic)!r}")
-    shelf = site.shelf()
-    if shelf is None or not shelf.has(event.document):
-        raise DataError(f"the collection has no document {shortened(event.document)!r}")
     return replace(event, list=search_list(str(row.get("query") or "")), rank=row.get("rank"))
 
 

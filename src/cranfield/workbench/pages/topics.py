@@ -17,6 +17,7 @@ from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
 from cranfield.http.refusal import IMAGE_POLICY, NotFound, Refusal
 from cranfield.judging.event import Event
+from cranfield.judging.event_intake import refuse_unknown_ids
 from cranfield.judging.log_queries import blame, documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
 from cranfield.workbench.assessment import image_hosts, image_link
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cranfield.inputs.workspace import Bench
+    from cranfield.workbench.site import Site
 
 
 def topics_with_counts(bench: Bench, blind: bool = False) -> list[dict[str, Any]]:
@@ -45,14 +47,18 @@ def topics_with_counts(bench: Bench, blind: bool = False) -> list[dict[str, Any]
     ]
 
 
-def judge_now(bench: Bench, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
+def judge_now(site: Site, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
     """Label a document outside any round; False if this person has already given it the same grade."""
+    bench = site.bench
     scale = bench.grades()
     if scale and grade not in scale:
         grades = ", ".join(f"{each:g}" for each in scale)
         raise DataError(f"expected a grade of {grades}, found {grade:g}")
     label = {"topic": topic, "document": document, "grade": grade, "assessor": assessor, "id": id}
     event = Event.of({**label, "list": "topic", "guideline": current_hash(bench)})
+    refusal = refuse_unknown_ids(event, site.known_ids())
+    if refusal is not None:
+        raise DataError(refusal[1])
 
     def is_new(labels: list[Event]) -> bool:
         return not any(each.assessor == assessor and each.grade == grade and not each.repeat for each in labels)
@@ -257,7 +263,7 @@ def judge_this(request: PageRequest) -> ActionResult:
     name, document, grade = request.form_field("topic"), request.form_field("document"), request.number("grade")
     if grade is None or not name or not document:
         raise Refusal("a label needs a topic, a document and a grade")
-    new = judge_now(request.site.bench, request.name, name, document, grade, request.form_field("id"))
+    new = judge_now(request.site, request.name, name, document, grade, request.form_field("id"))
     along = {key: request.form_field(key) for key in ("one", "other", "measure", *CARRIED)}
     back = link("/topic", topic=name, document=document, **along)
     return ActionResult(f"{back}#pane", {"topic": name, "document": document, "grade": grade, "new": new})
