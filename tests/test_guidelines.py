@@ -388,6 +388,7 @@ def test_judgments_of_the_collection_use_a_grade_too(bench: Any) -> None:
         (Guidelines("x", (GradeMeaning(0, "", "m" * 2001), GradeMeaning(1))), "label of grade 0"),
         (Guidelines("x" * (1 << 21)), "at most 1,024 KB"),
         (Guidelines("a\0b"), "without NUL"),
+        (Guidelines("x", (GradeMeaning(float("nan")), GradeMeaning(1))), "finite"),
     ],
 )
 def test_what_no_workspace_can_have_is_refused(bench: Any, version: Guidelines, why: str) -> None:
