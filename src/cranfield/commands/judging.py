@@ -29,7 +29,7 @@ from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
-from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
+from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
@@ -95,8 +95,12 @@ def add(
     tell_writing()
     if not events:
         return AddedEvents(0, 0)
+    versions = [version for file in files if file != "-" for version in guidelines_in(file)]
     with _opened(location) as log:
-        return log.add(events)
+        added = log.add(events)
+        for version in versions:
+            keep_guidelines(log, version)
+    return added
 
 
 def _collection_ids(collection: str | None) -> dict[str, Any]:
