@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import DataError
 from cranfield.base.registry import about
 from cranfield.base.results import as_dicts, plain
+from cranfield.base.text_layout import counted
 from cranfield.commands.judging import hash_of_file, lists_of, spread_over_people
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
@@ -200,6 +201,8 @@ def _advice(row: RoundStatus) -> str:
     """A sentence on whether the round can be closed."""
     if row.state == "closed":
         return "The round is closed: no more documents are assigned."
+    if row.skipped_by_all:
+        return f"{counted(len(row.skipped_by_all), 'document')} skipped by everyone: decide about them below."
     if row.strategy and not row.left:
         return f"{row.strategy} chooses more documents as labels come in; cranfield pool stop says how many are left to find."
     if not row.left and not row.out:
