@@ -98,7 +98,14 @@ def lived_in(site: Served, secrets: Secrets) -> None:
     for name in ("ann", "bob", "dora"):
         site.account(name, "assessor")
     lead = site.client("lea")
-    form = {"runs": list(secrets.runs[:2]), "depth": "8", "name": "pooled", "overlap": "2", "assessors": ["ann", "bob"]}
+    form = {
+        "runs": list(secrets.runs[:2]),
+        "depth": "8",
+        "again": "yes",
+        "name": "pooled",
+        "overlap": "2",
+        "assessors": ["ann", "bob"],
+    }
     form |= {"gold": "collection", "gold_count": "4", "gold_share": "30", "repeat_share": "20", "seed": "5"}
     opened = lead.send("/rounds/new.json", form)
     assert opened.status == 200, opened.text
@@ -210,8 +217,8 @@ def worlds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             site = stack.enter_context(served(folder, db, clock=lambda: NOW))
             lived_in(site, secrets)
             own(site, "ann")
-            while site.client("ann", "assessor").get("/search.json?topic=t1&query=roses").status == 202:
-                time.sleep(0.1)  # the index is being built
+            while site.client("lea").get("/search.json?topic=t1").status == 202:  # the documents are being indexed
+                time.sleep(0.05)
             sites.append(site)
         yield sites
 
@@ -225,6 +232,7 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/api": [{}],
     "/document": [{"id": each, "topic": "t1"} for each in ("d00", "d12", "no such")] + [{}],
     "/enter": [{"key": "no such"}],
+    "/guidelines": [{}, {"now": "1"}, {"version": "none"}, {"since": "sha256"}],
     "/image": [{"id": "d00", "field": "image"}, {"id": "d01", "field": "image"}, {"id": "d00", "field": "no such"}],
     "/join": [{"invitation": "no such"}],
     "/judge": [
@@ -268,6 +276,7 @@ def judged(round_name: str, *rows: Any) -> dict[str, Any]:
 
 
 SENT: dict[str, list[dict[str, Any]]] = {
+    "/guidelines/read": [{}, {"from": "search"}],
     "/join": [{}, {"invitation": "no such", "name": "x", "password": PASSWORD}],
     "/judge": [
         {},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,9 +14,8 @@ from workbench import Served, example, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-PLAN = {"runs": ["bm25", "fusion"], "depth": "3", "overlap": "2", "strategy": "depth"}
+PLAN = {"runs": ["bm25", "fusion"], "depth": "3", "again": "yes", "overlap": "2", "strategy": "depth"}
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def waited(ask: Any) -> Any:
 
 def test_a_round_is_planned_opened_watched_and_closed(site: Served) -> None:
     lead, _ = site.client("ann"), site.client("bob", "assessor")
-    plan = waited(lambda: lead.get("/rounds/new.json?look=1&runs=bm25&runs=fusion&depth=3&overlap=2").json())["plan"]
+    plan = waited(lambda: lead.get("/rounds/new.json?look=1&runs=bm25&runs=fusion&depth=3&overlap=2&again=yes").json())[
+        "plan"
+    ]
     documents = plan["answer"]["documents"]
     assert plan["answer"]["labels"] == 2 * documents
     assert plan["answer"]["hours"] > 0
@@ -130,6 +132,7 @@ def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
 def test_versions_are_frozen_read_back_and_compared(site: Served) -> None:
     lead = site.client("ann")
     log = site.bench.log
+    Path(str(site.bench.qrels)).unlink()
     assert lead.post("/versions", {"name": "v0", "policy": "latest"}).status == 400
     log.add(
         [
@@ -151,6 +154,7 @@ def test_versions_are_frozen_read_back_and_compared(site: Served) -> None:
 def test_what_changed_since_a_version_is_told_by_its_own_policy(site: Served) -> None:
     lead = site.client("ann")
     said = {"bob": 1, "cat": 1, "eve": 3}
+    Path(str(site.bench.qrels)).unlink()
     site.bench.log.add([Event(topic="101", document="d002", grade=g, assessor=who) for who, g in said.items()])
     assert lead.send("/versions.json", {"name": "v1", "policy": "majority"}).status == 200
     found = waited(lambda: lead.get("/diff.json?a=v1").json())["answer"]

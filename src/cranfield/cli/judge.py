@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.base.parameters import masked, real
+from cranfield.base.parameters import masked, real, shortened
 from cranfield.cli import option_values, options
 from cranfield.cli.options import COUNT, INPUT, NEW_FILE, InputPath, RegistryName, option, rare, scale_option
 from cranfield.cli.output import note, notes, put, show, show_answer
@@ -113,7 +113,8 @@ def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @option("--policy", "Policy that aggregates labels into qrels; judge aggregate lists them.")
 @option(
     "--sources LIST",
-    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs and qrels]",
+    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs; human,import,collection for "
+    "qrels]",
     callback=_sources,
 )
 @option("-o --output")
@@ -355,6 +356,74 @@ def _set(log: str, round: str, state: str) -> None:
     note(f"round {round} is {state}")
 
 
+def _meaning(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[float, tuple[str, str]]:
+    """Read `2=highly relevant: Answers the question.` as a grade, its label and its meaning."""
+    grades = {}
+    for text in value:
+        grade, equals, rest = text.partition("=")
+        label, _, meaning = rest.partition(":")
+        try:
+            grades[real(grade.strip())] = label.strip(), meaning.strip()
+        except ValueError:
+            equals = ""
+        if not equals:
+            expected = "expected GRADE=LABEL or GRADE=LABEL: MEANING"
+            raise click.BadParameter(f"{expected}, found {shortened(text)!r}", ctx, parameter)
+    return grades
+
+
+@log_command("guidelines")
+@option("--version HASH", "Version to show: the beginning of its hash.  [default: the one in force]", default="")
+@option("--since HASH", "Show what changed since this version.", default="")
+@option("--write FILE path", "Replace the text of the guidelines with this file.", type=INPUT)
+@option(
+    "--grade G=LABEL grades",
+    "Name a grade, or change its label: '2=highly relevant'. A meaning follows after a colon: '2=highly relevant: …'.",
+    multiple=True,
+    callback=_meaning,
+)
+@option("--remove-grade G removed", "Remove a grade that no label uses.", multiple=True, type=float)
+@option("--relevant-from G", "Lowest relevant grade of the collection.", type=float)
+@option("--author NAME", "Name of the person who edits; the history keeps it.", default="")
+@options.output("table", "json")
+def _guidelines(
+    log: str,
+    version: str,
+    since: str,
+    path: str | None,
+    grades: dict[float, tuple[str, str]],
+    removed: tuple[float, ...],
+    relevant_from: float | None,
+    author: str,
+    **display: Any,
+) -> None:
+    """Show or edit the guidelines and the meanings of grades.
+
+    Instead of LOG, name the folder of a workspace to see what is in force, and to edit it. A log shows the versions under
+    which its labels were given.
+
+    \b
+    $ cranfield judge guidelines work.db
+    """
+    from cranfield.commands.guidelines import guidelines_report, write_guidelines
+    from cranfield.commands.judging import read_guidelines
+
+    if path is None and not grades and not removed and relevant_from is None:
+        options.refuse_idle("goes with --write, --grade, --remove-grade or --relevant-from", "author")
+        show(guidelines_report(log, version, since), **display)
+        return
+    options.refuse_idle("does not go with an edit", "version", "since")
+    edited = write_guidelines(
+        log,
+        author=author,
+        text=None if path is None else read_guidelines(path),
+        grades=grades,
+        removed=removed,
+        relevant_from=relevant_from,
+    )
+    show(edited, **display)
+
+
 @log_command("blame")
 @click.argument("topic")
 @click.argument("document")
@@ -379,8 +448,9 @@ deciding = options.together(
     option("--aspect"),
     option(
         "--sources LIST",
-        "Sources whose labels count. Labels of models count only if model is in the list.",
-        default="human,import",
+        "Sources whose labels count. A judgment of the collection counts where no person labelled the document. "
+        "Labels of models count only if model is in the list.",
+        default="human,import,collection",
         callback=_sources,
     ),
     option(

@@ -483,9 +483,10 @@ def _thin(**typed: Any) -> None:
 
 @command.command("stop")
 @click.argument("judgments", type=INPUT, metavar="LOG")
-@option("--pool FILE", "Pool that is being judged.", required=True)
+@option("--pool FILE", "Pool that is being judged.")
+@option("--round NAME", "Round of the log that is being judged, instead of a pool.")
 @option("--recall target", "Recall to reach.", default=0.95, was=["--target"])
-@rel
+@rare("--rel", "Lowest relevant grade.  [default: 1, or that of the round]", type=float)
 @option("--confidence level")
 @option("--seconds S", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
 @option("--price P", "Price per judgment.", type=click.FloatRange(min=0))
@@ -493,7 +494,8 @@ def _thin(**typed: Any) -> None:
 def _stop(**typed: Any) -> None:
     """Estimate which topics need no further judgments.
 
-    The estimate is the number of relevant documents not yet found, per topic.
+    The estimate is the number of relevant documents not yet found, per topic. With --round it also shows what a strategy
+    that reads documents has learned.
 
     \b
     $ cranfield pool stop labels.jsonl --pool pool.jsonl

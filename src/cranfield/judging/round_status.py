@@ -10,10 +10,11 @@ from sqlalchemy import and_, case, func, select
 
 from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts
 from cranfield.judging.assignments import GoldAnswer, answers_to_gold
+from cranfield.judging.event import RELEVANCE
 from cranfield.judging.policies import PEOPLE
 from cranfield.judging.round_changes import SkippedDocument, history, skipped_by_all
 from cranfield.judging.round_plan import find_round, working_hours
-from cranfield.store.tables import events, items, places, rounds
+from cranfield.store.tables import events, items, places, rounds, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -116,7 +117,17 @@ class Status(Answer):
 
 def status(log: Log, name: str = "") -> Status:
     """The progress of every round, or of one, and the number of current labels by people."""
-    return Status(log.name, sum(each.source in PEOPLE for each in log.current_grades()), round_statuses(log, name))
+    with log.reading() as transaction:
+        labels = labels_of_people(transaction.connection)
+    return Status(log.name, labels, round_statuses(log, name))
+
+
+def labels_of_people(connection: Connection) -> int:
+    """The number of people's current labels and adjudications of relevance."""
+    c = standing.c
+    graded = c.aspect == RELEVANCE, c.grade.is_not(None), c.source.in_(PEOPLE)
+    sides = (c.side == "adjudication") | ((c.side == "label") & ~c.repeat)
+    return int(connection.execute(select(func.count()).select_from(standing).where(*graded, sides)).scalar_one())
 
 
 def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:

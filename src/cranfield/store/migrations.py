@@ -185,6 +185,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
             expected {double}, trained {text} NOT NULL, digest {text} NOT NULL, words {text} NOT NULL,
             documents {text} NOT NULL, PRIMARY KEY (round, topic))""",
     ),
+    14: (  # Versions of the guidelines and of the meanings of grades, to which events refer by their hash.
+        """CREATE TABLE guidelines (
+            number {int} NOT NULL PRIMARY KEY, hash {text} NOT NULL, definition {text} NOT NULL, author {text} NOT NULL,
+            created {text} NOT NULL)""",
+        "CREATE INDEX guidelines_hash ON guidelines (hash)",
+    ),
 }
 
 

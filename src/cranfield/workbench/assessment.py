@@ -91,6 +91,7 @@ class OwnLabel(NamedTuple):
     sure: bool
     note: str
     passage: str
+    passages: Sequence[tuple[int, int]]  # spans in the whole text
     time: str
 
 
@@ -336,7 +337,7 @@ def own_label_view(documents: Documents, event: Event) -> OwnLabel:
     except DataError:
         document = None
     title = "" if document is None else document.title[:LONGEST_TITLE]
-    fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.time)
+    fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.passages, event.time)
     return OwnLabel(event.id, event.topic, event.document, title, *fields)
 
 

@@ -9,11 +9,12 @@ from cranfield.base.errors import DataError
 from cranfield.base.registry import about
 from cranfield.base.results import as_dicts, plain
 from cranfield.base.text_layout import counted
-from cranfield.commands.judging import hash_of_file, lists_of, spread_over_people
+from cranfield.commands.judging import lists_of, spread_over_people
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.round_changes import ChangeRequest, change_round, round_documents
-from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items
+from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items, without_judged
 from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
@@ -49,9 +50,8 @@ def open_planned_round(
     learns = STRATEGIES.named(pool.strategy).adaptive
     documents, _, frame = ([], 0, {}) if learns else pool.documents(bench)
     if not documents and not learns:
-        raise DataError("there is nothing to judge: every document of this pool has a label; pool deeper")
-    lists = lists_of([file.path for file in pool.files(bench)], pool.depth, None) if learns else {}
-    guideline = bench.guideline_file()
+        raise DataError("there is nothing to judge: every document of this pool is judged; pool deeper, or ask again")
+    lists = _lists(bench, pool) if learns else {}
     plan = Round(
         name=name,
         overlap=pool.overlap,
@@ -66,7 +66,7 @@ def open_planned_round(
         cap=pool.cap,
         sample=f"{pool.sample} documents at random, seed {pool.seed}" if pool.sample else "",
         frame=frame,
-        guideline="" if guideline is None else hash_of_file(guideline),
+        guideline=keep_guidelines(bench.log, bench.guidelines()),
         scale=tuple(bench.grades()),
         **settings,
     )
@@ -74,6 +74,12 @@ def open_planned_round(
         plan = spread_over_people(plan, documents)
     open_round(bench.log, plan, [*documents, *_gold(bench, gold, gold_count, documents, pool.seed)])
     return plan
+
+
+def _lists(bench: Bench, pool: PoolPlanQuestion) -> dict[str, dict[str, list[str]]]:
+    """The documents from which an adaptive strategy chooses."""
+    lists, judged = lists_of([file.path for file in pool.files(bench)], pool.depth, None), pool.judged(bench)
+    return lists if judged is None else without_judged(lists, judged.to_dict())
 
 
 def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem], seed: int) -> list[RoundItem]:
@@ -94,7 +100,7 @@ def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem],
 
 
 TOPICS_BY = ("any", "even", "named", "choice")  # how topics find people
-POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed")  # parameters of the pool
+POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed", "again")  # parameters of the pool
 USUAL = {"strategy": "depth", "depth": "20", "overlap": "1", "lease": "30", "gold_count": "20"}
 
 
@@ -282,10 +288,10 @@ def _deeper(bench: Bench, plan: Round, depth: int) -> dict[str, Any]:
     """The fields of a change to another depth of the same runs; documents that have a label already are not added."""
     if not plan.runs:
         raise Refusal(f"round {plan.name!r} was not planned here; cranfield judge change changes its depth")
+    strategy = plan.strategy or plan.pooling
+    pool = PoolPlanQuestion(runs=list(plan.runs), strategy=strategy, depth=depth, cap=plan.cap, seed=plan.seed)
     if plan.strategy:
-        lists = lists_of([bench.run(name).path for name in plan.runs], depth, None)
-        return {"lists": lists, "depth": depth}
-    pool = PoolPlanQuestion(runs=list(plan.runs), strategy=plan.pooling, depth=depth, cap=plan.cap, seed=plan.seed)
+        return {"lists": _lists(bench, pool), "depth": depth}
     to_judge = {(each.topic, each.document) for each in pool.documents(bench)[0]}
     there = set(round_documents(bench.log, plan.name))
     return {"pool": [each for each in pool.subjects(bench) if each in to_judge or each in there], "depth": depth}
