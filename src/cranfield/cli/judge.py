@@ -231,8 +231,9 @@ def _round(log: str, assessors: str | None, **how: Any) -> None:
 @option("--assessor NAME", "Name of the assessor.", required=True)
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
 @option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
+@option("--collection", "Collection with the texts of documents, for a round whose strategy reads them.")
 @options.shape("text", "json")
-def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
+def _next(log: str, assessor: str, round: str, n: int, collection: str | None, shape: str) -> None:
     """Lease the next documents to an assessor.
 
     \b
@@ -243,7 +244,7 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
     from cranfield.commands.judging import next_item
     from cranfield.judging.round_plan import NoLease
 
-    answer = next_item(log, assessor, round, n)
+    answer = next_item(log, assessor, round, n, collection)
     leases, reason = ([], answer._asdict()) if isinstance(answer, NoLease) else (answer, {})
     if isinstance(answer, NoLease):
         when = f"; ask again at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""

@@ -248,15 +248,32 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
     return lists
 
 
-def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
-    """The next documents for an assessor, leased to them; or why there are none."""
+def next_item(
+    location: str, assessor: str, name: str = "", n: int = 1, collection: str | None = None
+) -> list[Lease] | NoLease:
+    """The next documents for an assessor, leased to them; or why there are none.
+
+    With a collection, the models of a round whose strategy reads documents are trained before.
+    """
     with _opened(location, new=False) as log:
+        if collection is not None:
+            _train(log, name, collection)
         answer = lease(log, assessor, name, n)
         with log.reading() as transaction:
             adaptive = isinstance(answer, list) and transaction.find_round(answer[0].round)[0].strategy
         if adaptive:  # the strategy chose by the current labels
             say(log_queries.decide_log(log).notes())
         return answer
+
+
+def _train(log: Log, name: str, collection: str) -> None:
+    import cranfield
+    from cranfield.judging.adaptive_choice import train_models
+    from cranfield.pooling.text_features import DocumentTexts
+
+    with log.reading() as transaction:
+        plan, _ = transaction.find_round(name)
+    train_models(log, plan.name, DocumentTexts.of(cranfield.read_collection(collection)))
 
 
 def set_round(location: str, name: str, state: str) -> None:

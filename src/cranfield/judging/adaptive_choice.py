@@ -80,10 +80,10 @@ class AdaptivePlan(Answer):
     def content(self, how: Layout) -> Iterator[Part]:
         yield (
             f"{self.most.strategy} chooses each document by the labels so far: the round takes at most what this table says, and "
-            "less if it is closed when little is left to find"
+            "less if it is closed when little is left to find."
         )
         yield from self.most.content(how)
-        yield Table(["topic", "document"], [list(each) for each in self.starts], 2, tail=True, title="First documents")
+        yield Table(["topic", "document"], [list(each) for each in self.starts], 2, title="First documents")
 
     def plain(self, how: Layout) -> Any:
         return {**self.most.plain(how), "at_most": True, "starts": [each._asdict() for each in self.starts]}
@@ -115,6 +115,14 @@ def next_document(
             if document not in beside:
                 return RoundItem(each, document, plan.overlap)
     return None
+
+
+def held_at_once(plan: Round) -> int:
+    """How many documents an assessor may hold: two if models choose, so that nobody waits for the next one.
+
+    A model is trained after the label, so it is behind by a label anyway.
+    """
+    return 2 if STRATEGIES.named(plan.strategy).reads else 1
 
 
 def _choices(transaction: Transaction, plan: Round, topic: str) -> Iterator[str]:

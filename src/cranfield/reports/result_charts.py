@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.text_layout import counted
 from cranfield.collections.describe import CollectionStats
 from cranfield.comparison.design import PowerPlans
 from cranfield.comparison.efficiency import Efficiency
@@ -249,7 +250,7 @@ def _round_recall(recall: RoundRecall) -> Chart:
         raise ConventionError("there is no curve without a label")
     labels = [point[0] for point in recall.curve]
     series = {name: (labels, [found / total for _, found in recall.curve]) for name, total in totals.items()}
-    where = f"topic {recall.topic}" if recall.topic else f"{len(recall.stoppings.rows)} topics"
+    where = f"topic {recall.topic}" if recall.topic else counted(len(recall.bounded), "topic")
     return line_chart(
         series,
         "labels",

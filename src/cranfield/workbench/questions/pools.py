@@ -130,10 +130,11 @@ class RoundRecallQuestion(WorkbenchQuestion):
     def html(self, bench: Bench, answer: Answer) -> str:
         assert isinstance(answer, RoundRecall)
         figures = [(chart, "The table holds the numbers.") for chart in charts_of(answer)]
-        table = details_html(
-            "Topics", answer_html(replace(answer, models=[]))
-        )  # the page shows the models as they are now
-        return verdict_html(answer.verdict()) + figures_html(figures) + table
+        first, *others = answer.verdict()
+        table = next(
+            each for each in answer.content(PAGE) if isinstance(each, Table)
+        )  # the page itself shows the models
+        return verdict_html(first, *others) + figures_html(figures) + scrolling_table(table)
 
 
 class ReuseQuestion(ScoringQuestion):
