@@ -273,14 +273,13 @@ class FromRound(DocumentSource):
         with log.reading() as transaction:
             plan, _ = transaction.find_round(name)
         self.round, self.guideline, self.scale = plan.name, plan.guideline, plan.scale
-        self.topics = list(plan.lists)[:1]
 
     def next(self, progress: JudgingProgress) -> JudgingTask | str:
         from cranfield.judging.adaptive_choice import train_models
         from cranfield.judging.rounds import lease
 
         if self.texts is not None:  # else the last model decides, which a server may train
-            train_models(self.log, self.round, self.texts, self.topics if progress.topic is None else [progress.topic])
+            train_models(self.log, self.round, self.texts, None if progress.topic is None else [progress.topic])
         answer = lease(self.log, self.assessor, self.round)
         if isinstance(answer, NoLease):
             free = f"; something may come free at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""
