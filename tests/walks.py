@@ -68,6 +68,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/people": [{}],
     "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
     "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
+    "/recall": [{"round": ROUND}, {"round": ROUND, "topic": TOPIC}, {"round": DRAWN}, {"round": EVIL}],
     "/round": [{"name": ROUND}, {"name": EVIL}],
     "/rounds": [{}],
     "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],
