@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import table
+from benchmarks.large_workspace import make_large
 from benchmarks.load import Connection, Tally, judged
 from benchmarks.logs import server as postgres
 from benchmarks.suite import Plan
@@ -45,8 +45,6 @@ LATE, RATE = 0.1, 200.0  # seconds at the 95th percentile; judgments a second
 KEY, PAINT = 0.05, 1.0
 LEARNING = 0.1  # seconds from a key to the next document while a model is trained
 PAGE, FIRST = 0.3, 1.0
-LABELS, RUNS, TOPICS, DEPTH = 1_000_000, 100, 250, 1000
-DOCUMENTS, RETURNED = 20_000, 5_000  # in all, and those that runs return
 
 
 class Wrong(Exception):
@@ -314,48 +312,6 @@ async def _page(connection: Connection, path: str) -> tuple[float, float, float]
         await connection.get(path)
         taken.append(time.perf_counter() - start)
     return first, sorted(taken)[2], waits
-
-
-def make_large(folder: Path, db: str | None, scale: float) -> None:
-    """A workspace with so many labels and runs, written in bulk."""
-    import numpy as np
-
-    from cranfield.judging.event import Event
-
-    topics, runs, labels = max(5, round(TOPICS * min(1, scale * 4))), max(3, round(RUNS * scale)), round(LABELS * scale)
-    (folder / "runs").mkdir(parents=True)
-    with (folder / "topics.jsonl").open("w") as file:
-        file.writelines(json.dumps({"id": f"{t}", "title": f"words of topic {t}"}) + "\n" for t in range(topics))
-    with (folder / "documents.jsonl").open("w") as file:
-        file.writelines(
-            json.dumps({"id": f"d{i}", "title": f"document {i}", "text": "words " * 50}) + "\n"
-            for i in range(max(RETURNED, round(DOCUMENTS * scale)))
-        )
-    rng = np.random.default_rng(0)
-    for run in range(runs):
-        with (folder / "runs" / f"run{run}.run").open("w") as file:
-            for topic in range(topics):
-                found = rng.permutation(RETURNED)[: max(10, round(DEPTH * min(1, scale * 4)))]
-                file.writelines(f"{topic} Q0 d{d} {r} {2000 - r} run{run}\n" for r, d in enumerate(found, 1))
-    bench = open_bench(folder, db)
-    each = labels // topics
-    open_round(
-        bench.log, Round(name="1", overlap=2), [RoundItem(f"{t}", f"d{d}", 2) for t in range(topics) for d in range(20)]
-    )
-    for topic in range(topics):
-        bench.log.add(
-            [
-                Event(
-                    topic=f"{topic}",
-                    document=f"d{i // 2}",
-                    grade=int(rng.integers(0, 4)),
-                    assessor=f"a{i % 2 + 2 * (topic % 20)}",
-                    seconds=7.0,
-                )
-                for i in range(each)
-            ]
-        )
-    bench.close()
 
 
 def documents(plan: Plan, scale: float = 1.0) -> list[Row]:

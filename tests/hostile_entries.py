@@ -57,6 +57,7 @@ PLAIN = {
     "judge withdraw": "labels.jsonl --assessor bob",
     "serve": ". --port 0",
     "backup": ". -o monday.zip",
+    "restore": "monday.zip new",
     "fuse": "bm25.run dense.run",
     "eval": "qrels.txt bm25.run",
     "compare": "qrels.txt bm25.run dense.run",

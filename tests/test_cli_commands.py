@@ -15,13 +15,15 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 
 import cranfield.cli as cranfield_cli
 from cranfield import PRESETS, __version__
-from cranfield.cli import COMMANDS, cli, commands_in
+from cranfield.base.registry import Registry
+from cranfield.cli import COMMANDS, CommandRegistry, cli, commands_in
 from cranfield.cli.output import PATIENCE, progress
 from cranfield.evaluation.measures import REGISTRY
 from cranfield.formats import FORMATS
@@ -53,6 +55,24 @@ def test_a_file_that_states_its_place_is_a_command(tmp_path):
         ("later", "Do this.", 20, None),
         ("with", "Do that.", 3, None),
     ]
+
+
+def test_a_command_is_found_in_its_own_file_and_other_spellings_among_all(monkeypatch):
+    paths: list[str] = []
+    usual = cranfield_cli.LOADER
+
+    def get_data(path: str) -> bytes:
+        paths.append(os.path.basename(path))
+        return usual.get_data(path)
+
+    monkeypatch.setattr(cranfield_cli, "LOADER", SimpleNamespace(get_data=get_data))
+    monkeypatch.setattr(Registry, "kinds", [])
+    commands = CommandRegistry("command", order=lambda each: each.place)
+    assert commands.find("eval") == COMMANDS["eval"]
+    assert paths == ["eval.py"]
+    assert [commands.find(name) for name in ("nothing", "options", "../eval")] == [None] * 3  # options.py has no PLACE
+    assert commands.find("import") == commands.find("Import") == COMMANDS["import"]
+    assert list(commands.loaded()) == [name for name in COMMANDS if COMMANDS.origin(name).built_in]
 
 
 def test_every_module_with_a_command_has_a_place_of_its_own():
@@ -91,7 +111,10 @@ def test_every_option_says_what_it_means(name):
             assert parameter.help.partition("  [default")[0].endswith((".", "…")), parameter.help
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("trec_eval", "convert", "serve", "backup")])
+WITHOUT_TABLE = ("trec_eval", "convert", "serve", "backup", "restore")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in WITHOUT_TABLE])
 def test_whatever_prints_a_table_prints_json_too(name):
     found = command(name)
     parts = list(found.commands.values()) if isinstance(found, click.Group) else [found]

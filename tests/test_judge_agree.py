@@ -267,7 +267,10 @@ def test_a_version_that_was_frozen_when_a_mean_kept_fractions_comes_out_as_it_wa
 
     log = open_log(tmp_path / "work.db")
     log.add(said(1, 1, 0))
-    monkeypatch.setattr(versions, "decide", lambda stand, policy, *more: decide(stand, "mean(round=no)", *more))
+    usual = versions.decide_by_topic
+    monkeypatch.setattr(
+        versions, "decide_by_topic", lambda labels, policy, *more: usual(labels, "mean(round=no)", *more)
+    )
     versions.freeze(log, "old", "mean")
     monkeypatch.undo()
     versions.freeze(log, "new", "mean")

@@ -37,7 +37,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
 
 def look(site: Served, strategy: str, **more: Any) -> dict[str, Any]:
     """The preview of a plan."""
-    more = {"depth": 4, **more}
+    more = {"depth": 4, "again": "yes", **more}
     query = "&".join(f"{name}={value}" for name, value in more.items())
     path = f"/rounds/new.json?look=1&runs=bm25&runs=fusion&strategy={strategy}&{query}"
     client = site.client("ann")
@@ -49,7 +49,7 @@ def look(site: Served, strategy: str, **more: Any) -> dict[str, Any]:
 
 
 def begin(site: Served, strategy: str, name: str, **more: Any) -> None:
-    values = {"runs": RUNS, "depth": "4", "strategy": strategy, "name": name, **more}
+    values = {"runs": RUNS, "depth": "4", "again": "yes", "strategy": strategy, "name": name, **more}
     reply = site.client("ann").send("/rounds/new.json", values)
     assert (reply.status, reply.text and reply.json()) == (200, {"name": name})
 
@@ -107,7 +107,7 @@ def test_a_preview_names_the_first_documents_and_the_budget(site: Served) -> Non
 
 @pytest.mark.parametrize("field", ["sample", "double"])
 def test_a_plan_that_draws_and_adapts_is_refused(site: Served, field: str) -> None:
-    values = {"runs": RUNS, "depth": "4", "strategy": "cal", "name": "x", field: "1"}
+    values = {"runs": RUNS, "depth": "4", "again": "yes", "strategy": "cal", "name": "x", field: "1"}
     reply = site.client("ann").send("/rounds/new.json", values)
     assert (reply.status, "chooses documents by the labels so far" in reply.json()["error"]) == (400, True)
 

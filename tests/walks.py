@@ -42,6 +42,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/adjudicate": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
     "/agreement": [{}, {"round": ROUND}],
     "/api": [{}],
+    "/backup": [{}],
+    "/backup/file": [{}],
     "/compare": [{}, {"one": RUN, "other": "plain.json", "measures": "nDCG@10 AP"}, {"one": RUN, "other": RUN}],
     "/diff": [{}, {"a": VERSION}],
     "/document": [
@@ -51,6 +53,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
         {"id": "empty"},
         {"id": EVIL * 2},
     ],
+    "/guidelines": [{}, {"since": EVIL}, {"version": "sha256"}],
+    "/guidelines/edit": [{}],
     "/image": [{"id": DOCUMENT, "field": "image"}, {"id": DOCUMENT, "field": EVIL, "n": "1"}],
     "/import": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
@@ -69,6 +73,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
     "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
     "/recall": [{"round": ROUND}, {"round": ROUND, "topic": TOPIC}, {"round": DRAWN}, {"round": EVIL}],
+    "/judgments": [{}, {"policy": "majority"}, {"policy": EVIL}],
     "/round": [{"name": ROUND}, {"name": EVIL}],
     "/rounds": [{}],
     "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],
@@ -159,6 +164,7 @@ def filled(site: Served) -> None:
             grade = (hash(one.topic == TOPIC) + place) % 3
             said: dict[str, Any] = {"note": EVIL, "seconds": 5.0, "assessor": name, "round": ROUND}
             log.add([Event(topic=one.topic, document=one.document, grade=grade, **said)])
+    site.account("nobody", "assessor")
     asked_of_a_model(log)
     freeze(log, VERSION, "latest", PolicySettings(), EVIL)
     for name, kind in ((LISTS, "lists"), (PAIRS, "documents")):

@@ -10,6 +10,7 @@ import math
 import operator
 import re
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from cranfield.base.errors import ConventionError, CranfieldError
@@ -94,10 +95,9 @@ def refuse_below(least: int, **counts: int | None) -> None:
             raise ConventionError(f"{name} must be {most:,} at the most, got {shortened(count)}")
 
 
-PASSWORD = re.compile(
-    r"(?<=://)(?![^/@:\s]*:\d+/[^@\s]*(?:@[^@/\s]*)?(?:\s|$))"  # digits before a / are a port, unless a host follows
-    r"([^/@:\s]*):(?:\S*@(?=\S*/)|\S*@)|(?<=password=)[^&\s]+",
-    re.IGNORECASE,
+PASSWORD = (  # compiled when a text has one
+    r"(?i)(?<=://)(?![^/@:\s]*:\d+/[^@\s]*(?:@[^@/\s]*)?(?:\s|$))"  # digits before a / are a port, unless a host follows
+    r"([^/@:\s]*):(?:\S*@(?=\S*/)|\S*@)|(?<=password=)[^&\s]+"
 )
 
 
@@ -109,7 +109,7 @@ def masked(text: str) -> str:
     """
     if "://" not in text and "password=" not in text.lower():
         return text
-    return PASSWORD.sub(lambda match: "***" if match[1] is None else f"{match[1]}:***@", text)
+    return re.sub(PASSWORD, lambda match: "***" if match[1] is None else f"{match[1]}:***@", text)
 
 
 def shortened(value: Any) -> str:
@@ -322,6 +322,12 @@ class Flag(Parameter[bool]):
         return self.WORDS[str(raw).lower()]
 
 
+@cache
+def _declared(cls: type) -> dict[str, Parameter[Any]]:
+    """The parameters in the body of a class."""
+    return {name: p for name, p in vars(cls).items() if Parameter in type(p).__mro__}  # isinstance on a class is slow
+
+
 class Parametrised:
     """A class with parameters: declared in its body, read by the constructor, stored in `values`."""
 
@@ -333,9 +339,9 @@ class Parametrised:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        every = (pair for base in reversed(cls.__mro__) for pair in vars(base).items())
-        # isinstance on the class is slow
-        cls.parameters = {name: p for name, p in every if Parameter in type(p).__mro__}
+        cls.parameters = {}
+        for base in reversed(cls.__mro__):
+            cls.parameters |= _declared(base)
 
     def __init__(self, **arguments: Any) -> None:
         for key in arguments:

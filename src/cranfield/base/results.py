@@ -40,7 +40,7 @@ Row = TypeVar("Row")
 WIDEST = 100  # the width of long texts if no line width is set
 BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 MOST_ROWS, FIRST_ROWS = 60, 20  # a notebook shows tables up to the first number whole, of longer ones the first rows
-A_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)")
+A_NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?|[+-]?(inf|nan)"
 
 
 class Cell(NamedTuple):
@@ -651,7 +651,7 @@ def as_json(value: object, ascii_only: bool = False, indent: int | None = 2) -> 
     import json
 
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
-    return HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(HIDDEN, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def plain(value: Any, digits: int | None = None) -> Any:
@@ -707,4 +707,4 @@ def defused(cell: str) -> str:
     >>> defused("=1+1"), defused("-0.5"), defused("-bm25")
     ("'=1+1", '-0.5', "'-bm25")
     """
-    return f"'{cell}" if cell.startswith(BEGINS_FORMULA) and not A_NUMBER.fullmatch(cell) else cell
+    return f"'{cell}" if cell.startswith(BEGINS_FORMULA) and not re.fullmatch(A_NUMBER, cell) else cell

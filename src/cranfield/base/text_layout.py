@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GAP = "  "
 LEAST_TAIL = 24  # minimum width of a wrapped last column
-HIDDEN = re.compile(  # characters that are spelt out on pages, charts and screens; line ends and tabs stay
+HIDDEN = (  # characters that are spelt out on pages, charts and screens; line ends and tabs stay; compiled if there are any
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # control characters, including the escape of terminals
     "\u2028\u2029\u202a-\u202e\u2066-\u2069"  # line separators and marks that change the direction of text
     "\ud800-\udfff\ufffe\uffff]"  # bytes that are not UTF-8, and characters that XML excludes
@@ -217,7 +217,7 @@ def legible(text: str) -> str:
     >>> legible("bm25\x1b[2J"), legible("two\nlines")
     ('bm25\\x1b[2J', 'two\nlines')
     """
-    return text if text.isprintable() else HIDDEN.sub(_spelt, text)
+    return text if text.isprintable() else re.sub(HIDDEN, _spelt, text)
 
 
 def in_line(text: str) -> str:

@@ -59,11 +59,18 @@ def commands_in(folders: Iterable[str], read: Callable[[str], bytes]) -> Iterato
     from pkgutil import iter_modules
 
     for finder, name, _ in iter_modules(folders):
-        first, _, rest = read(os.path.join(_folder_of(finder), f"{name}.py")).partition(b"\n")
-        _, is_command, place = rest.partition(b"\nPLACE = ")
-        if is_command:
-            number = int(place.split(maxsplit=1)[0])
-            yield CommandEntry(name.removesuffix("_"), first.decode().strip('"'), number)
+        entry = _entry_of(name, read(os.path.join(_folder_of(finder), f"{name}.py")))
+        if entry is not None:
+            yield entry
+
+
+def _entry_of(module: str, source: bytes) -> CommandEntry | None:
+    """The command in a module; None if the module has no PLACE."""
+    first, _, rest = source.partition(b"\n")
+    _, is_command, place = rest.partition(b"\nPLACE = ")
+    if not is_command:
+        return None
+    return CommandEntry(module.removesuffix("_"), first.decode().strip('"'), int(place.split(maxsplit=1)[0]))
 
 
 def _folder_of(finder: Any) -> str:
@@ -82,11 +89,31 @@ def _of_package(name: str, value: Any) -> CommandEntry:
 
 LAST = 1000  # the place of a command that states none
 LOADER: Any = __spec__.loader
-COMMANDS: Registry[CommandEntry] = Registry(
-    "command", "commands", order=lambda each: (each.place, each.name), accept=_of_package
-)
-for _entry in commands_in(__path__, LOADER.get_data):
-    COMMANDS.add(_entry, module=__name__)
+
+
+class CommandRegistry(Registry[CommandEntry]):
+    """The commands by name. A command that is typed as its module is called is found without reading the other files."""
+
+    def load(self) -> None:
+        """Read the first lines of all files, once."""
+        if not self._loaded:
+            for entry in commands_in(__path__, LOADER.get_data):
+                self.add(entry, module=__name__)
+        super().load()
+
+    def find(self, name: str, installed: bool = True) -> CommandEntry | None:
+        """The command of that name, in its own file or among all."""
+        if not self._loaded and name.isidentifier():
+            try:
+                source = LOADER.get_data(os.path.join(__path__[0], f"{name}.py"))
+            except OSError:
+                source = b""
+            if (entry := _entry_of(name, source)) is not None:
+                return entry
+        return super().find(name, installed)
+
+
+COMMANDS = CommandRegistry("command", "commands", order=lambda each: (each.place, each.name), accept=_of_package)
 
 
 class Commands(click.Group):

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 FINITE = "a finite number in plain digits"
 OTHER_NAMES = {"size": "collection_size", "train": "train_qrels", "others": "other_qrels"}
-ARGUMENT = re.compile(
+ARGUMENT = (  # compiled when a message has one
     r"Extras\((?P<extra>\w+)=(?P<what>[^()]*)\)"
     r"|\w\([^()]*\)|--field \w+=|\bname=value\b|'[^' ]*=[^']*'"  # left as they are
     r"|(?<![\w.{/=?&-])(?P<name>[a-z][a-z_]+)=(?P<value>\"[^\"]*\"|'[^']*'|…|[\w-]+)"
 )
-SUBJECT = re.compile(r"(?P<name>[a-z][a-z_ ]*?)(?= must be |: expected )")
+SUBJECT = r"(?P<name>[a-z][a-z_ ]*?)(?= must be |: expected )"
 
 
 class PlainOption(click.Option):
@@ -82,7 +82,7 @@ class PlainOption(click.Option):
 
 
 HELP_ALL = "cranfield.help_all"  # the key in a context: whether the help shows every option
-SENTENCE_END = re.compile(r"(?<=[\w)'\]])\. (?=[A-Z`'-])")
+SENTENCE_END = r"(?<=[\w)'\]])\. (?=[A-Z`'-])"
 
 
 def _show_full_help(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -110,7 +110,7 @@ def first_sentence(text: str) -> str:
     'Random seed.  [default: 0]'
     """
     words, bracket, default = text.partition("  [")
-    first, *rest = SENTENCE_END.split(words, maxsplit=1)
+    first, *rest = re.split(SENTENCE_END, words, maxsplit=1)
     return first + ("." if rest else "") + bracket + default
 
 
@@ -225,8 +225,8 @@ def in_options(sentence: str, parameters: Iterable[click.Parameter], kind: str |
         word = (one.metavar or "VALUE") if value == "…" else value.strip("\"'")
         return f"{one.opts[-1]} {word}"
 
-    subject = SUBJECT.match(sentence)
+    subject = re.match(SUBJECT, sentence)
     one = option(subject["name"].replace(" ", "_")) if subject is not None else None
     if subject is not None and one is not None:
         sentence = one.opts[-1] + sentence[subject.end() :]
-    return ARGUMENT.sub(typed, sentence)
+    return re.sub(ARGUMENT, typed, sentence)

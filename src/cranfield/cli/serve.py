@@ -20,7 +20,7 @@ from cranfield.cli import options
 from cranfield.cli.options import RegistryName, limits_of, option
 from cranfield.cli.output import note
 
-PLACE = 78
+PLACE = 76
 
 
 @options.command(__doc__)

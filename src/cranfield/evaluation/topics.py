@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.base.collection import Queries
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.text_layout import listed
-from cranfield.formats.topic_tables import joined_in_words
 from cranfield.stats.weighted_means import effective_size
 
 if TYPE_CHECKING:
@@ -67,10 +67,17 @@ class Absent:
             skipped={run: self.skipped[run] for run in runs if run in self.skipped},
         )
 
+    def _joined_by_query(self) -> list[str]:
+        if not self.by_text:
+            return []
+        from cranfield.formats.topic_tables import joined_in_words
+
+        return [joined_in_words(name, number) for name, number in self.by_text.items()]
+
     def in_words(self, conventions: Conventions, judged: int, shell: bool = False) -> list[str]:
         """A sentence for each reason. Hints name Python arguments, or command-line options if `shell` is set."""
         then, hint = _treatment("missing", conventions.missing, shell)
-        notes = [joined_in_words(name, number) for name, number in self.by_text.items()]
+        notes = self._joined_by_query()
         notes += _missing(self.missing, judged, then, hint)
         notes += _empty(self.empty)
         if self.no_relevant:
@@ -234,3 +241,13 @@ def _column(name: str, judgments: Any) -> TopicWeights:
         raise ConventionError(f"weights: only the ids of the topics are known, so there is no column {name!r}; {hint}")
     table = table_of_topics(read_collection(path).topics, path)
     return TopicWeights(name, table.numbers(name), path)
+
+
+def queries_in(workspace: str | None) -> Queries | None:
+    """What the topics of a workspace ask, read when first needed; None without a workspace, or if it has no collection."""
+    from cranfield.formats.collection_folder import DOCUMENTS, collection_home, read_collection
+    from cranfield.formats.topic_tables import table_of_topics
+
+    if workspace is None or DOCUMENTS not in collection_home(workspace)[1]:
+        return None
+    return Queries(lambda: table_of_topics(read_collection(workspace).topics, workspace).queries)

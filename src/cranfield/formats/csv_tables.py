@@ -33,8 +33,9 @@ LOOKED_AT = 200  # rows that the delimiter is detected in
 
 DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 GROUPED = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 may be 1.234 or 1234
-UTF_8_SIGN = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-NOT_WINDOWS = re.compile(  # signs of another encoding: long runs, letters of Mac, DOS or Central Europe, signs in words
+UTF_8_SIGN = rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+# Both are compiled when a table is neither UTF-8 nor marked.
+NOT_WINDOWS = (  # signs of another encoding: long runs, letters of Mac, DOS or Central Europe, signs in words
     rb"[\x80-\xff]{4}|[\x81\x83\x86-\x8a\x8d-\x90\x98\x9a\x9d-\x9f\xff]|[A-Za-z][\xa1-\xac\xae-\xb6\xb8-\xbf][A-Za-z]"
 )
 
@@ -127,9 +128,9 @@ def detect_encoding(raw: bytes, where: str) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         byte = f"byte {raw[error.start]:#04x}"
-        if UTF_8_SIGN.search(raw):
+        if re.search(UTF_8_SIGN, raw):
             problem = f"expected UTF-8 as elsewhere in the file, found {byte}"
-        elif NOT_WINDOWS.search(raw):
+        elif re.search(NOT_WINDOWS, raw):
             problem = f"expected UTF-8, UTF-16 or Windows-1252, found {byte}"
         else:
             return WINDOWS

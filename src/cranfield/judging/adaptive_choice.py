@@ -106,7 +106,7 @@ def next_document(
     assigned: dict[str, set[str]] = {}
     for row in transaction.connection.execute(query):
         assigned.setdefault(row.topic, set()).add(row.document)
-    topics = [each for each in plan.lists if scope is None or each in scope]
+    topics = [each for each in plan.rankings.candidates if scope is None or each in scope]
     for each in sorted(topics, key=lambda name: (name != topic, len(assigned.get(name, ())))):
         beside = assigned.get(each, set())
         if plan.cap and len(beside) >= plan.cap:
@@ -139,7 +139,7 @@ def _choices(transaction: Transaction, plan: Round, topic: str) -> Iterator[str]
     labelled = {label.document for label in labels}
     model = find_models(transaction.connection, plan.name, [topic])
     for document in dict.fromkeys([*(model[0].order if model else ()), *by_fused_rank(candidates)]):
-        if document not in labelled:
+        if document not in labelled and document in candidates.number:  # the round may have changed since
             yield document
 
 
@@ -187,7 +187,7 @@ class TopicModel:
     expected: float | None  # relevant documents among those without a label; None if there are too few labels to say
     words: tuple[RelevantWord, ...]
     order: tuple[str, ...]  # documents without a label, the next one first
-    digest: str  # of the labels
+    digest: str  # of what the model depends on
 
     @property
     def left(self) -> float | None:
@@ -227,14 +227,15 @@ def train_models(
         plan, _ = transaction.find_round(name)
     if not plan.strategy or not STRATEGIES.named(plan.strategy).reads:
         return 0
-    chosen = [topic for topic in (plan.lists if topics is None else topics) if topic in plan.lists]
+    known = plan.rankings.candidates
+    chosen = [topic for topic in (known if topics is None else topics) if topic in known]
     count, fresh = 0, []
     for number, topic in enumerate(chosen, 1):
         with log.reading() as transaction:
             labels = {label.document: label.grade >= plan.rel for label in labels_of_topic(transaction, plan, topic)}
             before = find_models(transaction.connection, name, [topic])
             now = transaction.now
-        if not before or before[0].digest != _digest(labels):
+        if not before or before[0].digest != _digest(plan, topic, labels):
             fresh.append(_trained(plan, topic, labels, texts, now))
             count += 1
         if len(fresh) == TOGETHER or (fresh and number == len(chosen)):
@@ -247,8 +248,10 @@ def train_models(
     return count
 
 
-def _digest(labels: Mapping[str, bool]) -> str:
-    return hashlib.sha256(json.dumps(sorted(labels.items())).encode()).hexdigest()[:32]
+def _digest(plan: Round, topic: str, labels: Mapping[str, bool]) -> str:
+    """The hash of what a model depends on: the labels, the candidates, and the strategy with its seed."""
+    facts = sorted(labels.items()), plan.lists[topic], plan.strategy, plan.seed
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 def _trained(plan: Round, topic: str, labels: Mapping[str, bool], texts: TextFeatures, now: str) -> TopicModel:
@@ -264,7 +267,7 @@ def _trained(plan: Round, topic: str, labels: Mapping[str, bool], texts: TextFea
     state = picker.state()
     words = tuple(RelevantWord(*each) for each in (state.words if state else ()))
     counts = len(labels), sum(labels.values())
-    return TopicModel(topic, *counts, now, state.expected if state else None, words, order, _digest(labels))
+    return TopicModel(topic, *counts, now, state.expected if state else None, words, order, _digest(plan, topic, labels))
 
 
 UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}

@@ -35,7 +35,13 @@ T = TypeVar("T")
 RECEIVED = "received"
 HASH = "sha256"
 SEAL = f', "{HASH}": "'  # before the hash, at the end of a line
-SEALED = ("round", "items", "version", "series")  # records that decide numbers; leases and questions come and go
+SEALED = (
+    "round",
+    "items",
+    "change",
+    "version",
+    "series",
+)  # records that decide numbers; leases and questions come and go
 LONG_AGO = "0001-01-01T00:00:00.000000Z"  # of lines that name no time: they come before all that do
 
 

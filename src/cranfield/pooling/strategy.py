@@ -203,7 +203,7 @@ class PoolStatistics(Answer):
     overlap: list[list[float]]  # runs × runs: the share of the union that both returned, mean over topics
     unique: dict[str, int]  # run → documents that no other run returned
     contributed: dict[str, int]  # run → documents returned within its depth
-    seconds: float  # per judgment
+    seconds: float | None  # per judgment; None: the plan of a round says how long its labels take
 
     @property
     def documents(self) -> int:
@@ -211,9 +211,9 @@ class PoolStatistics(Answer):
         return sum(self.sizes.values())
 
     @property
-    def hours(self) -> float:
+    def hours(self) -> float | None:
         """The time to judge all documents."""
-        return self.documents * self.seconds / 3600
+        return None if self.seconds is None else self.documents * self.seconds / 3600
 
     @property
     def mean_overlap(self) -> float:
@@ -239,11 +239,14 @@ class PoolStatistics(Answer):
         if not len(sizes):
             yield "0 documents: no run returns any"
             return
+        effort = (
+            [] if self.hours is None else [f"about {self.hours:,.1f} hours at {self.seconds:g} seconds per judgment"]
+        )
         yield Lines(
             [
                 f"{self.documents:,} documents for {len(sizes)} topics: {sizes.min()} to {sizes.max()} per topic, median "
                 f"{np.median(sizes):g}; if all runs agreed {low:,}, if none did {high:,}",
-                f"about {self.hours:,.1f} hours at {self.seconds:g} seconds per judgment",
+                *effort,
                 f"two runs overlap by {self.mean_overlap:.0%} on average; the {len(self.runs)} runs are as diverse as "
                 f"{self.diversity:.1f} runs without overlap",
             ]

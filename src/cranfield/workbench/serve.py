@@ -13,6 +13,7 @@ from cranfield.base.errors import ConventionError, CranfieldError, DataError
 from cranfield.http.serving import ServerSettings, bound, server
 from cranfield.inputs.workspace import STATE, Bench, open_bench
 from cranfield.store.accounts import Accounts
+from cranfield.store.database_copy import OlderCopyError
 from cranfield.workbench.site import Site
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ def serve(
         if not chosen.several:  # before a port is taken
             bench = stack.enter_context(closing(open_bench(chosen.folders[0], chosen.database(chosen.folders[0]))))
         socket, manner = bound(manner, limits)
-        opener = _SiteOpener(chosen, manner, socket, stack)
+        opener = _SiteOpener(chosen, manner, socket, stack, say)
         if chosen.several:
-            sites, app = opener.open_all(say)
+            sites, app = opener.open_all()
         else:
             site = opener.site_of(bench, manner)
             sites, app = [site], application(site)
@@ -81,6 +82,7 @@ def serve(
             with suppress(KeyboardInterrupt):  # Ctrl-C may come before uvicorn handles it
                 for site in sites:
                     site.index_loader.start()
+                    _import_judgments(site.bench, say)
                 socket.listen()
                 opener.announce_all(sites)
                 if chosen.several:
@@ -95,15 +97,22 @@ def serve(
 class _SiteOpener:
     """Opens workspaces for one server; they share its worker processes and its hasher of passwords."""
 
-    def __init__(self, chosen: ServedFolders, manner: ServerSettings, socket: Listener, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        chosen: ServedFolders,
+        manner: ServerSettings,
+        socket: Listener,
+        stack: ExitStack,
+        say: Callable[[str], None],
+    ) -> None:
         from cranfield.workbench.worker_pool import WorkerPool
 
-        self.chosen, self.manner, self.socket, self.stack = chosen, manner, socket, stack
+        self.chosen, self.manner, self.socket, self.stack, self.say = chosen, manner, socket, stack, say
         self.workers = WorkerPool()
         self.passwords: Passwords | None = None
         self._listens = False
 
-    def open_all(self, say: Callable[[str], None]) -> tuple[list[Site], Any]:
+    def open_all(self) -> tuple[list[Site], Any]:
         """The sites of several workspaces and their application; workspaces that cannot be opened are listed in it."""
         from cranfield.workbench.many_workspaces import BrokenWorkspace, WorkspaceServer
 
@@ -117,7 +126,7 @@ class _SiteOpener:
                     raise
                 name = os.path.basename(os.path.abspath(folder))
                 broken.append(BrokenWorkspace(name, str(error).replace(f"{os.path.abspath(folder)}{os.sep}", "")))
-                say(f"{name} is not served: {error}")
+                self.say(f"{name} is not served: {error}")
         return sites, WorkspaceServer(self.manner, sites, broken, self.chosen.parent, self.open_site)
 
     def open_site(self, folder: str) -> Site:
@@ -130,12 +139,18 @@ class _SiteOpener:
         if self._listens:
             self._announce(site)
             site.index_loader.start()
+            _import_judgments(site.bench, self.say)
         return site
 
     def site_of(self, bench: Bench, manner: ServerSettings) -> Site:
         """A workspace as a site."""
         from cranfield.workbench.jobs import Jobs
+        from cranfield.workbench.restore import finish_restore
 
+        try:
+            finish_restore(bench)
+        except OlderCopyError as error:
+            self.say(f"{bench.name}: {error}")
         return Site(bench, Jobs(bench, workers=self.workers), manner, self.socket.connections.limits)
 
     def announce_all(self, sites: Sequence[Site]) -> None:
@@ -151,6 +166,14 @@ class _SiteOpener:
         self.stack.callback(state.unlink, missing_ok=True)
         state.write_text(json.dumps(about))
         state.chmod(0o600)
+
+
+def _import_judgments(bench: Bench, say: Callable[[str], None]) -> None:
+    """Import the collection's judgments; a file that cannot be read is reported, and again by each page that needs it."""
+    try:
+        bench.import_judgments()
+    except CranfieldError as error:
+        say(str(error))
 
 
 def welcome(site: Site, say: Callable[[str], None]) -> None:

@@ -229,7 +229,7 @@ class FaultError(Exception):
         self.fault = fault
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RowTable:
     """The rows of a file. `topic` and `label` number the distinct ids in the order of their first line."""
 
@@ -250,7 +250,7 @@ class RowTable:
         return replace(self, topic=topic, documents=documents, value=value, label=label, start=start)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class HitRows:
     """The judged documents that a run returned, by topic and then by rank; `row` numbers the index's rows.
 
