@@ -357,10 +357,15 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
 
 
 def next_item(
-    location: str, assessor: str, name: str = "", n: int = 1, topic: str = ""
+    location: str, assessor: str, name: str = "", n: int = 1, topic: str = "", collection: str | None = None
 ) -> tuple[list[Lease] | NoLease, list[TopicChoice]]:
-    """The next documents for an assessor, leased to them, or why there are none; and the topics that they may choose."""
+    """The next documents for an assessor, leased to them, or why there are none; and the topics that they may choose.
+
+    With a collection, the models of a round whose strategy reads documents are trained before.
+    """
     with _opened(location, new=False) as log:
+        if collection is not None:
+            _train(log, name, collection)
         answer = lease(log, assessor, name, n, topic)
         choices = topic_choices(log, assessor, name) if isinstance(answer, NoLease) else []
         with log.reading() as transaction:
@@ -368,6 +373,16 @@ def next_item(
         if adaptive:  # the strategy chose by the current labels
             say(log_queries.decide_log(log).notes())
         return answer, choices
+
+
+def _train(log: Log, name: str, collection: str) -> None:
+    import cranfield
+    from cranfield.judging.adaptive_choice import train_models
+    from cranfield.pooling.text_features import DocumentTexts
+
+    with log.reading() as transaction:
+        plan, _ = transaction.find_round(name)
+    train_models(log, plan.name, DocumentTexts.of(cranfield.read_collection(collection)))
 
 
 def set_round(location: str, name: str, state: str) -> None:
