@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from contextlib import closing
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.collection import Qrels
@@ -583,7 +582,6 @@ def _opinions(
         rated = [each for each in rated if each.round == round]
         name = f"{name}, round {round}"
     cannot = sum(each.kind == "cannot-judge" for each in rated)
-    rated.sort(key=attrgetter("time", "id"))
     graded = [each for each in rated if each.grade is not None and each.aspect == aspect and each.source in whose]
     labels, again = ([each for each in graded if bool(each.repeat) == repeat] for repeat in (False, True))
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
