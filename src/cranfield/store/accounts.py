@@ -321,6 +321,26 @@ class Accounts:
 
         return self.database.write(work)
 
+    def accept_as(self, secret: str, name: str) -> Account:
+        """Use an invitation for somebody whom a proxy has signed in: the account gets its role, and is made if necessary."""
+
+        def work(connection: Connection) -> Account:
+            now = self.database.now(connection)
+            open_one = (invitations.c.hash == hash_of(secret)) & (invitations.c.until > now)
+            row = connection.execute(delete(invitations).where(open_one).returning(invitations)).first()
+            if row is None or row.reset:
+                raise DataError("this invitation was used, has expired, or is for a password; ask for another")
+            if row.name and key_of(row.name) != key_of(name):
+                raise DataError(f"this invitation is for {row.name!r}, found {name!r}")
+            there = connection.execute(select(accounts).where(accounts.c.key == key_of(name))).first()
+            if there is None:
+                return self._create(connection, _named(name), row.role, None)
+            self._keep_a_lead(connection, name, row.role == "lead")
+            self._change(connection, name, role=row.role)
+            return _account(there)._replace(role=row.role)
+
+        return self.database.write(work)
+
     def invitations(self) -> list[Invitation]:
         """The open invitations."""
         return self._open_invitations()
