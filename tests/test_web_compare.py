@@ -69,7 +69,7 @@ def test_the_verdict_comes_first_then_charts_tables_and_what_limits_it(site: Ser
     assert (
         'href="/topic?topic=147&amp;one=bm25&amp;other=fusion&amp;order=difference&amp;measures=nDCG%4010+AP"' in page
     )
-    assert "74 topics, judged by the collection&#x27;s own judgments" in page
+    assert "74 topics and 2,894 judgments, as they are now" in page
 
 
 def test_topics_are_chosen_by_a_category(site: Served) -> None:

@@ -168,7 +168,7 @@ def test_a_closed_round_and_two_leads_at_one(tmp_path: Path) -> None:
         assert (late.status, set(late.json())) == (409, {"error", "safe", "advice"})
         page = two.post("/round", {"name": name, "state": "paused", "before": "open"})
         assert (page.status, "Load the page again" in page.text) == (409, True)
-        again = two.send("/rounds/new.json", {"runs": ["plain.json"], "depth": "1", "name": name})
+        again = two.send("/rounds/new.json", {"runs": ["plain.json"], "depth": "1", "again": "yes", "name": name})
         assert (again.status, "error" in again.json()) == (400, True)
 
 

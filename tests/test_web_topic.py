@@ -68,7 +68,7 @@ def test_a_label_that_makes_no_sense_is_refused(site: Served, form: dict[str, st
 
 def test_an_assessor_at_work_sees_no_lists(site: Served) -> None:
     lead, assessor = site.client("ann"), site.client("bob", "assessor")
-    plan = {"runs": ["bm25"], "depth": "2", "name": "r"}
+    plan = {"runs": ["bm25"], "depth": "2", "again": "yes", "name": "r"}
     assert lead.send("/rounds/new.json", plan).status == 200
     assert assessor.get("/topic?topic=101").status == 403
     assert assessor.send("/topic.json", {"topic": "101", "document": "d002", "grade": "1"}).status == 403

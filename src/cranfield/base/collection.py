@@ -176,6 +176,7 @@ class Qrels:
         self.relevant_from: float | None = None  # the lowest relevant grade of the collection, if it is not 1
         self.corpus: Callable[[], Iterator[Document]] | None = None  # the documents of the collection, if there is one
         self.explained = False  # whether the collection explains its grades, and so which of them are relevant
+        self.workspace: str | None = None  # the folder that the judgments belong to, with its topics and runs
         self.remarks: list[str] = []  # how several labels were aggregated into the grades
         self._text = source if isinstance(source, TextSource) else None
         if not isinstance(source, (Mapping, TextSource, RowTable)):
@@ -229,6 +230,13 @@ class Qrels:
             rows = np.flatnonzero(self.grade == grade)
             return self._text.line(int(self._start[rows].min())) if len(rows) else None
         return next((row.line for row in self.file_rows() or () if row.value == grade), None)
+
+    def lines(self) -> list[int] | None:
+        """The line of each judgment in its file; None if the judgments come from no file of lines."""
+        if self._text is None:
+            return None
+        ends = np.flatnonzero(np.frombuffer(self._text.buffer, np.uint8) == ord("\n"))
+        return [int(place) + 1 for place in np.searchsorted(ends, self._start)]
 
     @property
     def from_text(self) -> bool:

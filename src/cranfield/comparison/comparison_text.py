@@ -20,7 +20,7 @@ from cranfield.base.results import Cell, Drawing, Layout, Lines, Part, Table, ht
 from cranfield.base.text_layout import counted, cut, cut_end, in_line, name_list, p_value, width
 from cranfield.comparison.evidence import QUESTIONS
 from cranfield.comparison.pair import better_and_worse, disagreement, run_on_side
-from cranfield.comparison.score_tables import SEEDS, lists_nonrelevant
+from cranfield.comparison.score_tables import SEEDS, lists_nonrelevant, too_few_topics
 from cranfield.evaluation.sanity_checks import LITTLE_JUDGED
 from cranfield.evaluation.scores import conventions_in_words
 from cranfield.stats.correction import CORRECTIONS
@@ -33,14 +33,31 @@ if TYPE_CHECKING:
     from cranfield.comparison.evidence import ComparisonEvidence
     from cranfield.comparison.label_noise import LabelNoise
     from cranfield.comparison.pair import RunPair
+    from cranfield.evaluation.scores import Scores
 
 
 NAMED_RUNS = 3  # if more runs beat a baseline, the others are counted
 
 
 def verdict(evidence: ComparisonEvidence) -> list[str]:
-    """The verdict in one or a few lines; a warning comes first if little of a run is judged."""
-    return [*_little_judged(evidence), *_claims(evidence)]
+    """The verdict in one or a few lines, and on how much it is based.
+
+    A warning comes first if little of a run is judged. On too few topics, no run is said to be better.
+    """
+    few = too_few_topics(evidence.scores, evidence.alpha)
+    claims = [few] if few else _claims(evidence)
+    *others, last = claims
+    basis = _basis_of_two(evidence.scores) if _single(evidence) and not few else evidence.scores.judgments_in_words()
+    return [*_little_judged(evidence), *others, f"{last} ({basis})" if basis else last]
+
+
+def _basis_of_two(scores: Scores) -> str:
+    """The number of judgments behind a verdict that states the number of topics; empty for a table of scores."""
+    if scores.judged is None:
+        return ""
+    barren = len(scores.topics) - scores.informative_topics
+    without = f"; {counted(barren, 'topic')} without a relevant document" if barren else ""
+    return f"{counted(int(scores.judged.sum()), 'judgment')}{without}"
 
 
 def _little_judged(evidence: ComparisonEvidence) -> list[str]:

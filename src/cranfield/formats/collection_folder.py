@@ -53,6 +53,8 @@ Progress: TypeAlias = "Callable[[int, int | None], None] | None"
 
 DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
 SUBTOPICS, META = "subtopics.txt", "collection.toml"
+STATE = ".cranfield"  # the folder of a workspace with what can be computed again
+INSIDE = "collection"  # the folder of a workspace that may hold its collection
 BUNDLED = package_files.folder("collections/bundled")
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that needs no quotes in TOML
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -116,15 +118,26 @@ def file_in(folder: str, name: str) -> str:
     return next((plain + ending for ending in COMPRESSED if os.path.exists(plain + ending)), plain)
 
 
+def collection_home(folder: str) -> tuple[str | None, dict[str, str]]:
+    """The folder that has the files of a workspace's collection (FOLDER/collection or FOLDER), and these files by name."""
+    for home in (os.path.join(folder, INSIDE), folder):
+        paths = {name: file_in(home, name) for name in (DOCUMENTS, TOPICS, QRELS, META)}
+        there = {name: path for name, path in paths.items() if os.path.isfile(path)}
+        if there:
+            return home, there
+    return None, {}
+
+
 def folder_of(path: str) -> str:
-    """The folder of a collection, given by its path or by the name of a bundled collection."""
+    """The folder of a collection, given by its path, by its workspace, or by the name of a bundled collection."""
     if os.path.isdir(path):
-        if not os.path.exists(file_in(path, DOCUMENTS)):
+        home = next((each for each in (path, os.path.join(path, INSIDE)) if _has_documents(each)), None)
+        if home is None:
             raise DataError(
                 f"{path}: expected a collection ({DOCUMENTS}, {TOPICS}, {QRELS}, {META}), found no {DOCUMENTS}; "
                 "cranfield import makes one from other layouts"
             )
-        return path
+        return home
     if os.path.exists(path):
         raise DataError(f"{path}: expected a collection's folder, found a file; cranfield import makes one from it")
     inside = os.path.join(BUNDLED, path)
@@ -132,6 +145,10 @@ def folder_of(path: str) -> str:
         return inside
     bundled = f"; bundled: {', '.join(bundled_names())}" if bundled_names() else ""
     raise DataError(f"{path}: no such folder, and no bundled collection of that name{bundled}")
+
+
+def _has_documents(folder: str) -> bool:
+    return os.path.exists(file_in(folder, DOCUMENTS))
 
 
 def _meta(path: str) -> dict[str, Any]:
@@ -409,6 +426,41 @@ def toml_text(values: Mapping[str, Any]) -> str:
     "qrels.txt" = "sha256:…"
     """
     return "\n".join(_toml_lines(values, ())).lstrip("\n") + "\n"
+
+
+HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")
+
+
+def toml_with_grades(source: str, grades: Mapping[float, Grade], relevant_from: float, where: str) -> str:
+    """The text of a collection.toml with other grades; the rest of it stays as it is, with its comments."""
+    named = {f"{grade:g}": asdict(each) for grade, each in sorted(grades.items(), reverse=True)}
+    table = {"grades": {"relevant_from": whole(float(relevant_from)), **named}}
+    try:
+        expected = {**tomllib.loads(source), **table}
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: no TOML: {error}") from error
+    for text in (_with_section(source, "grades", toml_text(table)), toml_text(expected)):
+        try:
+            if tomllib.loads(text) == expected:
+                return text
+        except ValueError:
+            continue
+    raise DataError(f"{where}: its grades cannot be changed here; edit the file")
+
+
+def _with_section(source: str, name: str, section: str) -> str:
+    """A TOML text in which a table and its subtables are replaced; a new table comes last."""
+    kept: list[str] = []
+    place, inside = None, False
+    for line in source.splitlines():
+        if (header := HEADER.fullmatch(line)) is not None:
+            inside = header[1].partition(".")[0].strip() == name
+            place = len(kept) if inside and place is None else place
+        if not inside:
+            kept.append(line)
+    place = len(kept) if place is None else place
+    lines = [*kept[:place], *([""] if place == len(kept) else []), *section.splitlines(), "", *kept[place:]]
+    return "\n".join(lines).strip("\n") + "\n"
 
 
 def _toml_lines(values: Mapping[str, Any], path: tuple[str, ...], one_of: bool = False) -> list[str]:

@@ -77,6 +77,25 @@ def plan_items(
     return round_items + _gold(gold or {}, {(each.topic, each.document) for each in round_items})
 
 
+def count_judged(candidates: Mapping[str, Candidates], judged: Mapping[str, Mapping[str, float]]) -> int:
+    """The number of candidates that are judged already, and that a plan leaves out."""
+    return sum(document in judged.get(topic, ()) for topic, each in candidates.items() for document in each.documents)
+
+
+def without_judged(
+    lists: Mapping[str, Mapping[str, Sequence[str]]], judged: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, list[str]]]:
+    """The lists of runs by topic, without the documents that are judged already.
+
+    >>> without_judged({"q": {"bm25": ["a", "b"], "dense": ["b"]}}, {"q": {"b": 1.0}})
+    {'q': {'bm25': ['a'], 'dense': []}}
+    """
+    return {
+        topic: {run: [name for name in names if name not in judged.get(topic, ())] for run, names in runs.items()}
+        for topic, runs in lists.items()
+    }
+
+
 def frame_of(items: Sequence[PoolItem]) -> dict[str, list[str]]:
     """The sampling frame of a round: every document of the pool, also those that the pool did not sample.
 
@@ -165,7 +184,7 @@ class RoundPlan(Answer):
     twice: int  # documents that more than one person labels
     seconds: float  # a label
     source: str  # where the seconds come from
-    judged: int  # documents that are left out because they have a label
+    judged: int  # documents that are left out because they are judged
 
     @classmethod
     def of(cls, items: Sequence[RoundItem], strategy: str, seconds: float, source: str, judged: int = 0) -> RoundPlan:
@@ -197,7 +216,7 @@ class RoundPlan(Answer):
             ["documents per topic", f"{min(counts):,} to {max(counts):,}"],
             ["labels", f"{self.labels:,}"],
             ["labelled by several people", f"{self.twice:,}"],
-            ["left out, labelled already", f"{self.judged:,}"],
+            ["left out, judged already", f"{self.judged:,}"],
             ["hours of one person", f"{self.hours:,.1f}"],
             ["seconds per label", f"{self.seconds:g} ({self.source})"],
         ]

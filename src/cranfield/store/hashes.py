@@ -1,5 +1,7 @@
 """Hashes of records that never change: rounds, their documents and changes, versions, comparisons, series of questions.
 
+The hash of the collection's file of judgments that was imported last is here, too.
+
 They are written with the record in one transaction and compared when the record is read, so that a row changed by other
 means is detected. Records of an earlier version get their hashes when the tables are migrated.
 """
@@ -10,7 +12,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, func, insert, select
+from sqlalchemy import Column, delete, func, insert, select
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import masked, shortened
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 STEP = 9  # the migration that creates the table
+IMPORTED = "imported judgments"  # of no record: which file the collection's judgments in the log come from
 ROUND, DOCUMENTS, VERSION, COMPARISON, SERIES = "round", "documents of round", "version", "comparison", "series"
 CHANGE = "change of round"
 DEFINED: dict[str, tuple[Column[str], Column[str]]] = {
@@ -44,6 +47,17 @@ def refuse_changed(connection: Connection, kind: str, name: str, text: str) -> N
         raise _changed(connection, kind, name)
 
 
+def imported_file(connection: Connection) -> str:
+    """The hash of the file whose judgments the log holds as the collection's; empty if there is none."""
+    return _stored_hash(connection, IMPORTED, "") or ""
+
+
+def keep_imported_file(connection: Connection, digest: str) -> None:
+    """Store the hash of the file that was imported; empty if it is gone."""
+    connection.execute(delete(hashes).where(hashes.c.kind == IMPORTED))
+    connection.execute(insert(hashes), {"kind": IMPORTED, "name": "", "hash": digest})
+
+
 def keep_documents(connection: Connection, name: str, count: int) -> None:
     """Store the hash of a round's first documents; a strategy may add more later."""
     values = {"kind": DOCUMENTS, "name": name, "hash": f"{count}:{_hash(_documents(connection, name, count))}"}
@@ -64,7 +78,8 @@ def refuse_any_changed(connection: Connection) -> None:
         refuse_changed(connection, kind, name, text)
         if kind == ROUND:
             refuse_changed_documents(connection, name)
-    for row in connection.execute(select(hashes).order_by(hashes.c.kind, hashes.c.name)).all():
+    of_records = select(hashes).where(hashes.c.kind != IMPORTED).order_by(hashes.c.kind, hashes.c.name)
+    for row in connection.execute(of_records).all():
         kind = ROUND if row.kind == DOCUMENTS else row.kind
         if (kind, row.name) not in there:
             raise DataError(f"{_where(connection)}: {kind} {shortened(row.name)!r} is missing; restore it from a copy")

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import secrets
 import sys
 import tempfile
@@ -51,9 +52,12 @@ if TYPE_CHECKING:
 LARGEST_FORM = 2 << 20  # bytes
 IN_MEMORY = 1 << 20  # bytes of an upload; larger ones go to a temporary file
 MOST_FIELDS = 2000  # of a query or a form
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # in the name of a file that is downloaded
 SLOWEST_FILE = 900.0  # seconds for a whole file; each piece of it has the time limit of a body
 WORKER = "worker.js"
 THREADS = 12  # more threads would only wait for Python's global lock
+TWINS = ("json", "csv", "qrels")
+QRELS = "text/plain; charset=utf-8"
 JSON, CSV, HTML = "application/json; charset=utf-8", "text/csv; charset=utf-8", "text/html; charset=utf-8"
 
 
@@ -84,7 +88,7 @@ class _PageEndpoint:
         self.path = path
         self.methods = methods
         ending = path.rpartition(".")[2]
-        self.twin = ending if ending in ("json", "csv") else "html"
+        self.twin = ending if ending in TWINS else "html"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -166,6 +170,9 @@ class _PageEndpoint:
             name = f"{page_request.path.strip('/').replace('/', '-') or 'index'}.csv"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
             return Response(page.table.encode("utf-8", "backslashreplace"), page.status, headers, CSV)
+        if self.twin == "qrels" and page.qrels is not None:
+            content = await anyio.to_thread.run_sync(page.qrels)
+            return Response(content, page.status, {"Content-Disposition": attachment(f"{page.title}.qrels")}, QRELS)
         if self.twin == "json":
             return _tagged(request, as_json(plain(page.values)).encode("utf-8", "backslashreplace"), page, JSON)
         if page.raw is not None:
@@ -213,6 +220,17 @@ class _PageEndpoint:
         message = f"something went wrong on the server (error {number})"
         advice = "Judgments that were confirmed are stored. If trying again does not help, tell the administrator this number."
         return Refusal(message, 500, safe="", advice=advice)
+
+
+def attachment(name: str) -> str:
+    """The header that makes a browser save a reply under a name; a name that is not plain is sent in both spellings.
+
+    >>> attachment('v "1".qrels')
+    'attachment; filename="v__1_.qrels"; filename*=UTF-8\'\'v%20%221%22.qrels'
+    """
+    ascii_name = UNSAFE.sub("_", name)
+    exact = "" if ascii_name == name else f"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
+    return f'attachment; filename="{ascii_name}"{exact}'
 
 
 def _tagged(request: Request, body: bytes, page: Page, kind: str) -> Response:

@@ -1,8 +1,9 @@
 """The registry of routes, and the request that each route gets.
 
 A page or an action is one function; its decorator says who may call it. `page` answers GET, `action` answers POST. Each
-has a twin that ends in `.json`; a page with a table also has one that ends in `.csv`. Tests call every entry of
-`entries()` with every role and origin; `/api` lists them.
+has a twin that ends in `.json`; a page with a table also has one that ends in `.csv`, for spreadsheets, and a page of
+judgments one that ends in `.qrels`: TREC's format, byte for byte. Tests call every entry of `entries()` with every role and
+origin; `/api` lists them.
 
 Blind judging is one rule, checked before the function runs and for every twin. A route says in `reveals` what its replies
 depend on. RESULTS, the default: others' grades, gold, or the runs; assessors who judge blind are refused. PARTS: the
@@ -157,6 +158,7 @@ class Page:
     status: int = 200
     image_hosts: Sequence[str] = ()
     raw: RawBody | None = None
+    qrels: Callable[[], bytes] | None = None  # called for the twin that delivers them
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,7 @@ class RouteEntry(NamedTuple):
     reveals: str = RESULTS  # or PARTS, NOTHING
     menu: tuple[str, int, str] | None = None  # see `page`
     largest: int = 0  # bytes of the file that it takes; 0: those of a run
+    qrels: bool = False  # whether it has judgments to download
 
     @property
     def summary(self) -> str:
@@ -202,7 +205,8 @@ class RouteEntry(NamedTuple):
 
     def paths(self) -> list[str]:
         """The path of the page and the paths of its twins."""
-        return [self.path, f"{self.name}.json", *([f"{self.name}.csv"] if self.table else [])]
+        twins = {"json": True, "csv": self.table, "qrels": self.qrels}
+        return [self.path, *(f"{self.name}.{ending}" for ending, exists in twins.items() if exists)]
 
 
 PAGES: Registry[RouteEntry] = Registry(
@@ -217,12 +221,13 @@ def page(
     table: bool = False,
     menu: tuple[str, int, str] | None = None,
     reveals: str = RESULTS,
+    qrels: bool = False,
 ) -> Callable[[Any], Any]:
     """Register a function that answers GET and changes nothing.
 
     `menu` is the group of the page (one of GROUPS), its position and its name there; without a name it is not listed.
     """
-    return _register(path, "GET", role, verb, table, "", reveals, menu)
+    return _register(path, "GET", role, verb, table, "", reveals, menu, 0, qrels)
 
 
 def action(

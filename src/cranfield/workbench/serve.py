@@ -82,6 +82,7 @@ def serve(
             with suppress(KeyboardInterrupt):  # Ctrl-C may come before uvicorn handles it
                 for site in sites:
                     site.index_loader.start()
+                    _import_judgments(site.bench, say)
                 socket.listen()
                 opener.announce_all(sites)
                 if chosen.several:
@@ -138,6 +139,7 @@ class _SiteOpener:
         if self._listens:
             self._announce(site)
             site.index_loader.start()
+            _import_judgments(site.bench, self.say)
         return site
 
     def site_of(self, bench: Bench, manner: ServerSettings) -> Site:
@@ -164,6 +166,14 @@ class _SiteOpener:
         self.stack.callback(state.unlink, missing_ok=True)
         state.write_text(json.dumps(about))
         state.chmod(0o600)
+
+
+def _import_judgments(bench: Bench, say: Callable[[str], None]) -> None:
+    """Import the collection's judgments; a file that cannot be read is reported, and again by each page that needs it."""
+    try:
+        bench.import_judgments()
+    except CranfieldError as error:
+        say(str(error))
 
 
 def welcome(site: Site, say: Callable[[str], None]) -> None:

@@ -19,6 +19,7 @@ from cranfield.base.parameters import shortened
 from cranfield.http.connections import ClientLimits
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.staging import StagingArea
+from cranfield.judging.event_intake import KnownIds
 from cranfield.store.accounts import Accounts, is_name
 from cranfield.workbench.sign_in import Passwords, SignInThrottle
 from cranfield.workbench.tasks import ModelTrainer, Tasks
@@ -143,6 +144,11 @@ class Site:
         """A document by its id; None if the collection does not have it."""
         shelf = self.shelf()
         return None if shelf is None else shelf.get(id)
+
+    def known_ids(self) -> KnownIds:
+        """The topics and documents that exist; Refusal while the documents are being indexed."""
+        shelf = self.shelf()
+        return KnownIds(self.bench.topic_ids(), None if shelf is None else shelf.has)
 
     def query_of(self, topic: str) -> str:
         """The query of a topic; empty if it is unknown."""

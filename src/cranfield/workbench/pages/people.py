@@ -11,6 +11,7 @@ from cranfield.store.roles import ROLES
 from cranfield.workbench.access_control import LEAD, NOBODY, PROXY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import READ
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.sign_in import SHORTEST
 
@@ -165,7 +166,9 @@ def set_me(request: PageRequest) -> ActionResult:
     if theme not in ("", "light", "dark"):
         raise Refusal(f"expected a theme of light, dark or none, found {theme[:20]!r}")
     keys = {each.name: request.form_field(f"key-{each.name}").strip() for each in USUAL}
+    kept = {name: value for name, value in request.site.accounts.settings(request.name).items() if name == READ}
     settings = {
+        **kept,
         "theme": theme,
         "single_keys": request.form_field("single_keys") in ("on", "true", "True"),
         "keys": changed_keys(keys),

@@ -228,7 +228,8 @@ def submit_preferences(
             return ("event", f"comparison {plan.name!r:.60} is {state}") if state != OPEN else None
         return refuse_withdrawal(transaction, event, "preference", "preference")
 
-    outcomes, _ = submit_rows(request.site.bench.log, request.name, rows, ROW_FIELDS, make, refuse)
+    site = request.site
+    outcomes, _ = submit_rows(site.bench.log, request.name, rows, ROW_FIELDS, make, refuse, site.known_ids())
     return _work(request, plan, state, n, have, outcomes=outcomes)
 
 

@@ -27,6 +27,7 @@ from cranfield.workbench.browser_events import in_order, read_rows, refuse_first
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
 from cranfield.workbench.pages.judge import label_rows, refuse_grade
 from cranfield.workbench.questions.search_index import ready_index
 from cranfield.workbench.rendering import marked
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
 
 RESULTS = 10  # on a page
 LAST_RESULT = 1000
+SEARCHED = 1_000_000  # characters in which the snippet is searched
 SNIPPET = 320  # characters
+SEARCHED = 1_000_000  # characters of a text in which the snippet is looked for
 TOPICS = 200  # that the list of topics shows at once
 KINDS = ("judgment", "cannot-judge", "note", "withdrawal")
-LABEL_FIELDS = ("topic", "document", "grade", "sure", "note", "passage", "passages", "aspect")
+LABEL_FIELDS = ("topic", "document", "grade", "sure", "note", "passage", "passages", "aspect", "guideline")
 ROW_FIELDS = (*LABEL_FIELDS, "query", "rank", "time")
 SERVER_FIELDS = ("time", "round", "guideline")  # in which an event that is sent again may differ
 
@@ -100,7 +103,7 @@ def search(request: PageRequest) -> Page:
     status = job.page_status(request) if job is not None and folder is None else 200
     values = {**answer.to_dict(), **state}
     context = {**_context(request, answer), "job": None if folder else job}
-    scripts = ("search.js",) if folder else ("live.js",)
+    scripts = ("search.js", "guidelines.js") if folder else ("live.js",)
     return Page("Search", "search.html", values, context, scripts=scripts, status=status)
 
 
@@ -164,6 +167,7 @@ def _context(request: PageRequest, answer: SearchWork) -> dict[str, Any]:
         "keys": keys,
         "script": script,
         "longest": LONGEST_QUERY,
+        **guidelines_shown(request),
         "before": link("/search", **here, **{"from": max(0, answer.first - RESULTS) or None}) if answer.first else "",
         "after": link("/search", **here, **{"from": answer.first + RESULTS}) if answer.more else "",
     }
@@ -194,15 +198,17 @@ def post_search(request: PageRequest) -> ActionResult:
 
 def submit_search_labels(request: PageRequest, rows: Sequence[Any]) -> list[EventOutcome]:
     """Add an assessor's labels of search results, each in a transaction of its own; return their outcomes."""
-    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.site, request.name))
+    known = request.site.known_ids()
+    rows = with_guidelines(request.site.bench, rows)
+    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.name), known)
     log = request.site.bench.log
     for event in events:
         outcomes[event.id] = log.write(partial(_submit, request, event))
     return in_order(rows, outcomes)
 
 
-def _event(site: Site, assessor: str, row: Mapping[str, Any], time: str) -> Event:
-    """The event of a row; DataError for a topic, a document or a grade that does not exist."""
+def _event(assessor: str, row: Mapping[str, Any], time: str) -> Event:
+    """The event of a row."""
     if row.get("kind", "judgment") not in KINDS:
         raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
     fields = {
@@ -211,11 +217,6 @@ def _event(site: Site, assessor: str, row: Mapping[str, Any], time: str) -> Even
     event = Event.of(fields, assessor=assessor, time=time)
     if event.kind == "withdrawal":
         return event
-    if not _is_topic(site, event.topic):
-        raise DataError(f"the collection has no topic {shortened(event.topic)!r}")
-    shelf = site.shelf()
-    if shelf is None or not shelf.has(event.document):
-        raise DataError(f"the collection has no document {shortened(event.document)!r}")
     return replace(event, list=search_list(str(row.get("query") or "")), rank=row.get("rank"))
 
 
@@ -236,5 +237,5 @@ def _submit(request: PageRequest, event: Event, transaction: Transaction) -> Eve
         return submit(transaction, event, bench.log.name, server_fields=SERVER_FIELDS)
     desk = Leaseholder(transaction, name, assessor)
     if event.kind != "withdrawal":
-        event = replace(event, round=name, guideline=desk.plan.guideline)
+        event = replace(event, round=name, guideline=event.guideline or desk.plan.guideline)
     return answer_within(desk, [event], 0, bench.log.name, SERVER_FIELDS)[0][0]

@@ -1,19 +1,54 @@
-"""Frozen qrels, and what changed from one version to another."""
+"""The current judgments, frozen versions of them, and what changed from one version to another.
+
+Judgments are downloaded in TREC's format, byte for byte. The CSV is for spreadsheets: it escapes ids that a spreadsheet would
+take for formulas, so a program must not read it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
-from cranfield.judging.policies import PolicySettings, policies
+from cranfield.base.collection import Qrels
+from cranfield.base.errors import DataError
+from cranfield.formats.files.trec import TREC
+from cranfield.judging.log_queries import count_current, decide_log
+from cranfield.judging.policies import Grades, Latest, goes_by_labels, policies
 from cranfield.judging.version_cache import summary_of
-from cranfield.judging.versions import Versions, all_versions, cached_summary, find_version, freeze, thaw
+from cranfield.judging.versions import (
+    Versions,
+    all_versions,
+    cached_summary,
+    find_version,
+    freeze,
+    gold_grades,
+    thaw,
+)
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.rendering import csv_of
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+from cranfield.workbench.worker_pool import frozen_values
 
-if TYPE_CHECKING:
-    from cranfield.judging.log import Log
+
+@page("/judgments", VIEWER, "log_queries.decide_log", table=True, menu=("look", 40, ""), qrels=True)
+def judgments(request: PageRequest) -> Page:
+    """The current judgments by source: adjudications, people's labels, and the collection's own judgments."""
+    bench, policy = request.site.bench, request.text("policy", Latest.name)
+    goes_by_labels(policy)
+    bench.import_judgments()
+    counts = count_current(bench.database)
+
+    def decided() -> Grades:
+        return decide_log(bench.log, policy, gold=gold_grades(bench.log)).grades
+
+    values = {"policy": policy, "counts": counts}
+    table = csv_of(HEAD, rows_of(decided())) if request.twin == "csv" else None
+    return Page(
+        "Judgments", "judgments.html", values, {"policies": policies()}, table, qrels=lambda: qrels_bytes(decided())
+    )
+
+
+SMALL = 20_000  # events or judgments: a version of no more is computed by the server's own process
 
 
 @page("/versions", VIEWER, "judging.all_versions", table=True, menu=("look", 40, "Versions"))
@@ -29,20 +64,21 @@ def versions(request: PageRequest) -> Page:
 @action("/versions", LEAD, "judging.freeze")
 def freeze_now(request: PageRequest) -> ActionResult:
     """Freeze the current labels under a name."""
-    name, policy = request.form_field("name").strip(), request.form_field("policy", "latest")
-    version, decided = freeze(request.site.bench.log, name, policy, PolicySettings(), request.form_field("note"))
-    values = {"name": version.name, "hash": version.hash, "documents": version.documents, "notes": decided.notes()}
+    how: dict[str, Any] = {"name": request.form_field("name").strip(), "policy": request.form_field("policy", "latest")}
+    how["note"] = request.form_field("note")
+    request.site.bench.import_judgments()
+    log = request.site.bench.log
+    values = request.site.jobs.freeze(**how) if log.place() > SMALL else frozen_values(*freeze(log, **how))
     return ActionResult("/versions", values)
 
 
-SMALL = 20_000  # judgments of a version that is computed while the page waits
-
-
-@page("/version", VIEWER, "jobs.ask version", table=True, menu=("look", 40, ""))
+@page("/version", VIEWER, "jobs.ask version", table=True, menu=("look", 40, ""), qrels=True)
 def version(request: PageRequest) -> Page:
     """The qrels of a version, checked against their hash; the table has every judgment."""
     log = request.site.bench.log
     details = find_version(log, request.required("name"))
+    if request.twin == "qrels":
+        return Page(details.name, "version.html", qrels=lambda: qrels_bytes(thaw(log, details.name).grades))
     names = ("name", "policy", "hash", "created", "note", "documents")
     values = {name: getattr(details, name) for name in names}
     summary = cached_summary(log, details)
@@ -51,15 +87,25 @@ def version(request: PageRequest) -> Page:
     if summary is None:
         job = ask(request, "version", version=details.name)
         return answer_page(request, details.name, "version.html", values, {}, job, ("live.js",))
-    table = _judgments(log, details.name) if request.twin == "csv" else ""
+    table = csv_of(HEAD, rows_of(thaw(log, details.name).grades)) if request.twin == "csv" else ""
     return Page(details.name, "version.html", values | vars(summary), {"job": None}, table=table)
 
 
-def _judgments(log: Log, name: str) -> str:
-    """Every judgment of a version as CSV."""
-    grades = thaw(log, name).grades
-    rows = [(topic, document, f"{grade:g}") for topic, own in grades.items() for document, grade in own.items()]
-    return csv_of(["topic", "document", "grade"], rows)
+HEAD = ("topic", "document", "grade")
+
+
+def rows_of(grades: Grades) -> list[tuple[str, str, str]]:
+    """Topic, document and grade of each judgment."""
+    return [(t, d, f"{grade:g}") for t, documents in grades.items() for d, grade in documents.items()]
+
+
+def qrels_bytes(grades: Grades) -> bytes:
+    """Judgments in TREC's format; DataError if there are none, or an id has white space."""
+    if not grades:
+        raise DataError("nothing is judged yet")
+    table = Qrels(grades).table
+    TREC.refuse(table, "qrels", "the judgments")
+    return b"".join(TREC.write(table, "qrels", ""))
 
 
 @page("/diff", VIEWER, "jobs.ask diff", table=True, menu=("look", 40, ""))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cranfield.base.results import Layout, Part
-    from cranfield.inputs.inputs import RunFile
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
     from cranfield.judging.version_cache import VersionSummary
 
