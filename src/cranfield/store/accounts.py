@@ -410,6 +410,26 @@ class Accounts:
         return secret
 
 
+def rename_account(connection: Connection, name: str, pseudonym: str) -> int:
+    """Give an account a pseudonym, switch it off and end its access; return how many accounts had the name."""
+    key, new = key_of(name), key_of(pseudonym)
+    own = select(accounts).where(accounts.c.key == key)
+    row = connection.execute(own).first()
+    if connection.execute(select(accounts.c.key).where(accounts.c.key == new)).first() is not None:
+        raise DataError(f"there is an account {shortened(pseudonym)!r} already; choose another pseudonym")
+    if row is None:
+        return 0
+    leads = (
+        connection.execute(select(accounts.c.key).where(accounts.c.role == "lead", accounts.c.active)).scalars().all()
+    )
+    if leads == [key]:
+        raise DataError(f"{row.name} is the only lead; make somebody else a lead first")
+    for table in (sessions, tokens):
+        connection.execute(delete(table).where(table.c.account == key))
+    nobody = {"key": new, "name": pseudonym, "active": False, "password": None, "settings": "{}"}
+    return connection.execute(update(accounts).where(accounts.c.key == key).values(nobody)).rowcount
+
+
 def _account(row: Row[Any]) -> Account:
     return Account(row.name, row.role, row.active, row.created, MappingProxyType(json.loads(row.settings)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from anyio.to_thread import run_sync
 
 from cranfield.base.errors import DataError
@@ -14,6 +16,9 @@ from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import READ
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.sign_in import SHORTEST
+
+if TYPE_CHECKING:
+    from cranfield.judging.pseudonyms import Pseudonymisation
 
 DAYS = 7  # until an invitation expires
 LONGEST_PATH = 2000  # characters of a path to return to
@@ -203,7 +208,7 @@ def end_token(request: PageRequest) -> ActionResult:
 
 
 @page("/people", LEAD, "accounts.all", menu=("manage", 90, "People"))
-def people(request: PageRequest, invitation_link: str = "") -> Page:
+def people(request: PageRequest, invitation_link: str = "", renamed: Pseudonymisation | None = None) -> Page:
     """Every account, and the open invitations."""
     accounts = request.site.accounts
     names = ("name", "role", "active", "created")
@@ -213,7 +218,7 @@ def people(request: PageRequest, invitation_link: str = "") -> Page:
     code = qr_svg(invitation_link, "QR code of the link") if invitation_link else ""
     by_proxy = bool(request.site.manner.auth_header)
     context = {"by_proxy": by_proxy, "roles": ROLES, "link_to_give": invitation_link, "code": code, "days": DAYS}
-    return Page("People", "people.html", values, context, scripts=("copy.js",))
+    return Page("People", "people.html", values, {**context, "renamed": renamed}, scripts=("copy.js",))
 
 
 @action("/people", LEAD, "accounts.set_role")
@@ -231,6 +236,21 @@ def change(request: PageRequest) -> Page | ActionResult:
     else:
         raise Refusal("expected do to be role, on, off or reset")
     return ActionResult("/people", {"name": name})
+
+
+@action("/people/pseudonymise", LEAD, "judging.pseudonyms.pseudonymise")
+def pseudonymise_person(request: PageRequest) -> Page | ActionResult:
+    """Replace the name of a person by a pseudonym everywhere in the log, and switch the account off."""
+    from cranfield.judging.pseudonyms import pseudonymise
+
+    site, name = request.site, request.form_field("name").strip()
+    if not name:
+        raise Refusal("say whose name to replace")
+    done = pseudonymise(site.bench.log, name, request.form_field("pseudonym").strip(), request.name)
+    site.jobs.results.clear()  # they may hold the name
+    if request.twin == "json":
+        return ActionResult("/people", done.to_dict())
+    return people(request, renamed=done) if name != request.name else ActionResult("/", cookie="")
 
 
 @action("/people/invite", LEAD, "accounts.invite")
