@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from cranfield.judging.assignments import Version
     from cranfield.judging.current_labels import RatedLabel
     from cranfield.judging.log_queries import Blame
+    from cranfield.judging.pseudonyms import Pseudonymisation
     from cranfield.judging.round_plan import RoundItem
     from cranfield.judging.rounds import TopicChoice
     from cranfield.judging.versions import VersionChanges, Versions
@@ -444,6 +445,14 @@ def _rows(judgments: str) -> list[tuple[str, str, float]]:
     """Topic, document and grade of each judgment of a file."""
     grades = as_qrels(judgments_of(judgments)).to_dict()
     return [(topic, document, grade) for topic, own in grades.items() for document, grade in own.items()]
+
+
+def pseudonymise(location: str, name: str, pseudonym: str = "", by: str = "") -> Pseudonymisation:
+    """Replace the name of an assessor by a pseudonym, everywhere in a log."""
+    from cranfield.judging.pseudonyms import pseudonymise
+
+    with _opened(location, new=False) as log:
+        return pseudonymise(log, name, pseudonym, by)
 
 
 def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncertainty]:
