@@ -35,7 +35,9 @@ def waited(ask: Any) -> Any:
 
 def test_a_round_is_planned_opened_watched_and_closed(site: Served) -> None:
     lead, _ = site.client("ann"), site.client("bob", "assessor")
-    plan = waited(lambda: lead.get("/rounds/new.json?look=1&runs=bm25&runs=fusion&depth=3&overlap=2&again=yes").json())["plan"]
+    plan = waited(lambda: lead.get("/rounds/new.json?look=1&runs=bm25&runs=fusion&depth=3&overlap=2&again=yes").json())[
+        "plan"
+    ]
     documents = plan["answer"]["documents"]
     assert plan["answer"]["labels"] == 2 * documents
     assert plan["answer"]["hours"] > 0
