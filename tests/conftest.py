@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import hypotheses  # noqa: F401 (it sets how examples are drawn)
+import one_core
 from browsers import chromium, event_loop_set
 from cranfield.judging import open_log
 from databases import KINDS, location_of, share_compiled_statements, start_server
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
 share_compiled_statements()
 
 collect_ignore = ["plugins"]  # a package that test_extensions.py installs, and tests that it runs elsewhere
-
-# A worker keeps to one core, its processes too: linear algebra on all cores in every worker takes twice the time.
-IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
-if IS_WORKER:
-    os.environ |= dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1")
 
 
 def pytest_runtest_setup() -> None:
@@ -94,7 +90,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
     """Makes a folder with what is costly to make, once for all workers: the first one makes it, the others wait."""
     own = tmp_path_factory.getbasetemp()
-    root = own.parent if IS_WORKER else own
+    root = own.parent if one_core.IS_WORKER else own
 
     def folder_of(name: str, make: Callable[[Path], object]) -> Path:
         folder, done = root / name, root / f"{name}.done"
@@ -121,7 +117,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 def _executions_of_all_workers(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Names the folder in which tests/executions.py stores what commands showed."""
     own = tmp_path_factory.getbasetemp()
-    os.environ["CRANFIELD_EXECUTIONS"] = str((own.parent if IS_WORKER else own) / "executions")
+    os.environ["CRANFIELD_EXECUTIONS"] = str((own.parent if one_core.IS_WORKER else own) / "executions")
 
 
 @pytest.fixture(scope="session")

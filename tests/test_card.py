@@ -24,8 +24,10 @@ from cranfield.base.card import (
 )
 from cranfield.base.collection import Document
 from cranfield.base.errors import DataError, TooLargeError
+from cranfield.collections.check.collection_checks import check_collection
 from cranfield.formats.collection_folder import stamp
 from cranfield.formats.images import LARGEST, read_image
+from shell import cranfield
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -276,6 +278,46 @@ def test_a_card_is_made_of_whatever_a_field_holds(type: Any, value: Any) -> None
     template = CardTemplate(fields=(CardField("x", type, alt="x" if type == "image" else ""),))
     for values in card(template, x=value).values():
         assert all(len(text) <= LONGEST_VALUE + 1 and not url for text, url, _ in values)
+
+
+def test_a_check_names_missing_fields_refused_images_and_the_hosts_that_see_assessors(tmp_path: Path) -> None:
+    toml = """[card]
+image_hosts = ["img.example"]
+[[card.fields]]
+name = "photo"
+type = "image"
+[[card.fields]]
+name = "prise"
+type = "number"
+"""
+    photos = ["good.png", "../collection.toml", "https://img.example/a.png", "https://other.example/b.png", "evil.svg"]
+    rows = [{"id": f"d{n}", "title": "Tea", "text": f"Tea {n}", "photo": photo} for n, photo in enumerate(photos)]
+    folder = collection(tmp_path / "c", toml, *rows)
+    (folder / "images").mkdir()
+    (folder / "images" / "good.png").write_bytes(HEADS["image/png"])
+    (folder / "images" / "evil.svg").write_text("<svg/>")
+    findings = {each.code: each for each in check_collection(str(folder)) if each.code.startswith("card-")}
+    assert {code: (each.severity, each.count) for code, each in findings.items()} == {
+        "card-image-hosts": ("note", 1),
+        "card-field-missing": ("warning", 1),
+        "card-image-refused": ("warning", 2),
+        "card-image-elsewhere": ("note", 1),
+    }
+    assert "'img.example'" in findings["card-image-hosts"].message
+    assert "IP addresses of assessors" in findings["card-image-hosts"].message
+    assert "'prise'" in findings["card-field-missing"].message
+    assert "d4: images/evil.svg: expected an image" in findings["card-image-refused"].message
+    assert not [each for each in check_collection("allotment") if each.code.startswith("card-")]
+
+
+def test_the_terminal_shows_the_card_as_text(tmp_path: Path) -> None:
+    row = {"id": "d1", "title": "Tea", "text": "Black tea.", "price": 3, "currency": "EUR", "image": "tea.png"}
+    folder = collection(tmp_path / "c", '[card]\nkind = "product"\n', row)
+    (tmp_path / "pool.jsonl").write_text('{"topic": "q1", "document": "d1"}\n')
+    line = ["pool", "judge", "--pool", str(tmp_path / "pool.jsonl"), "--collection", str(folder)]
+    answer = cranfield(*line, "--judgments", str(tmp_path / "work.db"), "--assessor", "ann", stdin=b"1\n")
+    assert answer.code == 0, answer.err
+    assert "document d1\nTea\nImage: Tea (tea.png)\nPrice: 3.00 EUR\nBlack tea.\n" in answer.err
 
 
 # images

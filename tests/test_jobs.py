@@ -133,6 +133,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "check": {},
     "pool-plan": {"depth": "5", "overlap": "2"},
     "curves": {"kind": "pr11"},
+    "version": {"version": "spring"},
     "lists": {"one": "bm25", "other": "fusion", "topic": "101"},
     "sides": {"one": "bm25", "other": "fusion", "measures": "nDCG@10"},
 }

@@ -315,6 +315,7 @@ def test_gold_of_other_topics_does_not_show_up_where_topics_are_assigned_or_chos
         ({"topic_people": {"q0": ("ann", "bob"), "q1": ("ann",)}}, "expected 1 people, one per label, found 2"),
         ({"assign_topics": True, "choose_topics": True}, "take one of both"),
         ({"drop": [("q0", "nowhere")]}, "is not among the documents"),
+        ({"offer": [("q0", "d0")]}, "was not skipped and not dropped"),
         ({"overlap": 0}, "overlap must be 1 or more"),
         ({"order": "backwards"}, "shuffled"),
     ],

@@ -158,7 +158,7 @@ def plan_of(log, statement: str) -> str:
         ("SELECT * FROM places WHERE round = 'r' AND topic = 'q' AND state = 'free' AND position > 3 "
          "ORDER BY position, slot LIMIT 1", "places_free_of_topic"),
         ("SELECT * FROM places WHERE round = 'r' AND state = 'free' ORDER BY position, slot LIMIT 1", "places_free"),
-        ("SELECT * FROM places WHERE round = 'r' AND assessor = 'a' AND state = 'leased' ORDER BY until, item, slot",
+        ("SELECT * FROM places WHERE round = 'r' AND assessor = 'a' AND state = 'leased' ORDER BY until, position, item",
          "places_held"),
         ("SELECT min(until) FROM places WHERE round = 'r' AND state = 'leased' AND counted = TRUE",
          "places_leased|places_held"),

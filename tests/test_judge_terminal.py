@@ -447,3 +447,20 @@ def test_a_label_of_a_search_fills_the_assignment_at_the_terminal_too(location: 
 def test_a_search_without_a_topic_or_documents_is_refused(words: list[str], code: int, said: str) -> None:
     answer = cranfield("pool", "judge", *words, "--judgments", "searched.jsonl")
     assert (answer.code, said in answer.err) == (code, True), answer.err
+
+
+def test_people_choose_topics_at_the_terminal(location: str) -> None:
+    begin(location, "--choose-topics")
+    topics = list(dict.fromkeys(item.topic for item in read_pool(POOL)))
+    first, second = topics[:2]
+    answer = judge(location, f"nowhere|{first}|1|c|{second}|2|q", "--round", "r1")
+    assert "has to choose a topic" in answer.err
+    assert f"{first}: {Counter(item.topic for item in read_pool(POOL))[first]} documents left" in answer.err
+    assert "expected one of these topics, found 'nowhere'" in answer.err
+    assert [(event.topic, event.grade) for event in events(location)] == [(first, 1.0), (second, 2.0)]
+    again = judge(location, "1|q", "--round", "r1")  # goes on where it stopped
+    assert "has to choose" not in again.err
+    assert events(location)[-1].topic == second
+    everything = "|".join(["1"] * SIZE)
+    rest = judge(location, "|".join(f"{topic}|{everything}" for topic in topics), "--round", "r1", assessor="bob")
+    assert f"expected one of these topics, found {second!r}" in rest.err  # ann is at work on it

@@ -251,8 +251,8 @@ def test_a_label_that_is_sent_twice_is_one_and_a_withdrawal_takes_it_back(site: 
 
 def test_a_label_fills_the_assignment_of_the_one_who_holds_it(site: Served) -> None:
     log = site.bench.log
-    open_round(log, Round(name="mine", scale=(0, 1, 2), assessors=("hal", "ida")), [RoundItem("q1", "d08")])
     hal, ida = site.client("hal", "assessor"), site.client("ida", "assessor")
+    open_round(log, Round(name="mine", scale=(0, 1, 2), assessors=("hal", "ida")), [RoundItem("q1", "d08")])
     lease(log, "hal", "mine")
     say(ida, label("d08", 0))  # leased to somebody else: a label outside the round
     row = label("d08", 2)

@@ -15,6 +15,7 @@ from cranfield.workbench.pages.people import own_path
 from cranfield.workbench.rendering import statics, under
 from cranfield.workbench.serve import folders_to_serve
 from shell import cranfield
+from test_qr_code import read_by_zxing
 from test_web_access import problems
 from walks import filled, hostile, walk
 from workbench import PASSWORD, PASSWORD_HASH, Client, Process, Served, example, served_together
@@ -109,7 +110,7 @@ def test_the_first_page_shows_strangers_no_names_and_signs_in_wherever_the_passw
     assert stranger.get("/nothing").status == 404
     wrong = stranger.post("/login", {"name": "pat", "password": "no"})
     assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
-    assert stranger.post("/login", {"name": "nobody", "password": PASSWORD}).status == 401
+    assert stranger.post("/login", {"name": "stranger", "password": PASSWORD}).status == 401
     for name, number in (("pat", 2), ("lone", 1)):
         cookies = all_cookies(sites, {"name": name, "password": PASSWORD})
         assert len(cookies) == number
@@ -293,4 +294,27 @@ def test_in_a_browser_pages_scripts_and_storage_stay_apart(together, browser: An
     assert any(name.startswith("cranfield/h ") for name in names)
     assert not any(name.startswith("cranfield ") for name in names)
     assert not [text for text in watched.said if "Content Security" in text or "Error" in text]
+    context.close()
+
+
+def test_an_invitation_has_a_code_that_a_phone_reads_and_a_button_that_copies_it(together, browser: Any) -> None:
+    _, sites = together
+    site = sites["h"]
+    context = site.context(browser, "zoe", "lead")
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{site.url}/people")
+    page.click("text=Create a link")
+    link = page.inner_text("#invitation")
+    assert link.startswith(f"{site.url}/join?invitation=")
+    page.click("summary:has-text('QR code')")
+    assert page.locator("svg.qr").is_visible()
+    svg = page.locator("svg.qr").evaluate("each => each.outerHTML")
+    size = int(re.search(r'viewBox="0 0 (\d+)', svg)[1]) - 8  # type: ignore[index]
+    dark = {(int(x) - 4, int(y) - 4) for x, y in re.findall(r"M(\d+) (\d+)h", svg)}
+    assert read_by_zxing([[(x, y) in dark for x in range(size)] for y in range(size)]) == [link]
+    page.click("text=Copy the link")
+    page.wait_for_selector("#copied:has-text('Copied')")
+    assert page.evaluate("navigator.clipboard.readText()") == link
+    assert site.client().get(link[len(site.url) :]).status == 200
     context.close()

@@ -53,6 +53,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
         {"id": "empty"},
         {"id": EVIL * 2},
     ],
+    "/guidelines": [{}, {"since": EVIL}, {"version": "sha256"}],
+    "/guidelines/edit": [{}],
     "/image": [{"id": DOCUMENT, "field": "image"}, {"id": DOCUMENT, "field": EVIL, "n": "1"}],
     "/import": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
@@ -161,6 +163,7 @@ def filled(site: Served) -> None:
             grade = (hash(one.topic == TOPIC) + place) % 3
             said: dict[str, Any] = {"note": EVIL, "seconds": 5.0, "assessor": name, "round": ROUND}
             log.add([Event(topic=one.topic, document=one.document, grade=grade, **said)])
+    site.account("nobody", "assessor")
     asked_of_a_model(log)
     freeze(log, VERSION, "latest", PolicySettings(), EVIL)
     for name, kind in ((LISTS, "lists"), (PAIRS, "documents")):

@@ -250,9 +250,9 @@ def running(app: Any, manner: ServerSettings, opened: Listener, pem: Path | None
         opened.close()
 
 
-def waited(site: Served, path: str, *parts: str) -> Any:
-    """The JSON of a page when its jobs are done, those of some parts too."""
-    client = site.client("vic", "viewer")
+def waited(site: Served, path: str, *parts: str, who: tuple[str, str] = ("vic", "viewer")) -> Any:
+    """The JSON of a page when its jobs are done, those of some parts too; it is asked by a viewer, or by somebody else."""
+    client = site.client(*who)
     for _ in range(600):
         values = client.get(path).json()
         if all(each.get("state") != "running" for each in (values, *(values[part] for part in parts))):

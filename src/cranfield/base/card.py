@@ -161,7 +161,7 @@ class CardSource(Protocol):
 
     @property
     def id(self) -> str:
-        """The id."""
+        """The id, as runs and judgments name it."""
 
     @property
     def title(self) -> str:
@@ -169,7 +169,7 @@ class CardSource(Protocol):
 
     @property
     def text(self) -> str:
-        """The text."""
+        """The text that assessors judge; may be empty."""
 
     @property
     def fields(self) -> Mapping[str, Any]:
@@ -206,9 +206,9 @@ LocalImage = Callable[[str, int], str]  # the address of an image of the workspa
 
 
 def document_card(
-    template: CardTemplate | None, document: CardSource, local_image: LocalImage = lambda name, n: ""
+    template: CardTemplate | None, document: CardSource, local_image: LocalImage | None = None
 ) -> DocumentCard:
-    """The card of a document; without a template, the title alone.
+    """The card of a document; without a template, the title alone. Without `local_image`, images have their paths.
 
     >>> from cranfield.base.collection import Document
     >>> tea = Document("d1", "Tea", "Black tea.", {"price": 3.5, "currency": "EUR", "url": "javascript:alert(1)"})
@@ -243,11 +243,8 @@ def card_text(card: DocumentCard, text: str) -> str:
 
     def lines(parts: Iterable[CardPart]) -> Iterable[str]:
         for part in parts:
-            values = (
-                value.text if not value.url or value.url == value.text else f"{value.text} ({value.url})"
-                for value in part.values
-            )
-            yield f"{part.label}: {'; '.join(values)}"
+            values = ((value.text.removeprefix(f"{part.label}: "), value.url or value.image) for value in part.values)
+            yield f"{part.label}: {'; '.join(t if a in ('', t) else f'{t} ({a})' for t, a in values)}"
 
     return "\n".join(line for line in (card.title, *lines(card.above), text, *lines(card.below)) if line)
 
@@ -265,6 +262,11 @@ def is_address(text: str) -> bool:
     (False, True, True)
     """
     return SCHEME.match(text) is not None
+
+
+def is_named(address: str, hosts: Sequence[str]) -> bool:
+    """Whether an address is one of named hosts, over https."""
+    return address.lower().startswith("https://") and host_of(address) in hosts
 
 
 def host_of(address: str) -> str:
@@ -302,7 +304,7 @@ def _values(field: CardField, row: Mapping[str, Any]) -> Iterable[CardValue]:
 
 
 def _images(
-    document: CardSource, field: CardField, row: Mapping[str, Any], hosts: Sequence[str], local_image: LocalImage
+    document: CardSource, field: CardField, row: Mapping[str, Any], hosts: Sequence[str], local_image: LocalImage | None
 ) -> Iterable[CardValue]:
     """The images of a field: of the workspace, of a host that the template names; others as links or as text."""
     paths, alternatives = image_paths(document, field), [_plain(each) for each in _listed(row.get(field.alt))]
@@ -310,13 +312,12 @@ def _images(
         of = f" {number + 1} of {len(paths)}" if len(paths) > 1 else ""
         title = f": {row[TITLE]}" if row[TITLE] else ""
         alternative = (alternatives[number] if number < len(alternatives) else "") or f"{field.title}{of}{title}"
-        host = host_of(path)
         if not is_address(path):
-            yield CardValue(_cut(alternative), image=local_image(field.name, number))
-        elif host and host in hosts and path.lower().startswith("https://"):
+            yield CardValue(_cut(alternative), image=path if local_image is None else local_image(field.name, number))
+        elif is_named(path, hosts):
             yield CardValue(_cut(alternative), image=path)
         else:
-            yield CardValue(_cut(path), path if host else "")
+            yield CardValue(_cut(path), path if host_of(path) else "")
 
 
 def _plain(value: Any) -> str:

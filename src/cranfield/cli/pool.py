@@ -35,9 +35,10 @@ s    skip it; it comes again next time
 n    note something about it (n TEXT), and go on with it
 u    undo your last answer, and show its document again (z does the same)
 t    show the topic in full
+c    choose another topic, in a round in which people choose
 /    search again with other words (/ WORDS), where documents come from --search
 q    stop; call again to go on"""
-WORDS = {"quit": "q", "skip": "s", "undo": "u", "z": "u", "help": "?", "note": "n", "topic": "t"}
+WORDS = {"quit": "q", "skip": "s", "undo": "u", "z": "u", "help": "?", "note": "n", "topic": "t", "choose": "c"}
 
 
 def sit(desk: TerminalSession) -> None:
@@ -57,7 +58,7 @@ def sit(desk: TerminalSession) -> None:
             after = _judge_one(desk, task)
         else:
             note(f"\n{task}")
-            after = _finish(desk)
+            after = _choose(desk) if desk.source.choices() else _finish(desk)
         if after == "q":
             break
         task = after if isinstance(after, JudgingTask) else desk.next()
@@ -81,6 +82,10 @@ def _judge_one(desk: TerminalSession, task: JudgingTask) -> JudgingTask | str:
             note("\n".join([*desk.need.meanings(), HELP]))
         elif word == "t":
             note(desk.need.topic(task.topic, True))
+        elif word == "c":
+            if desk.source.choices():
+                return _choose(desk)
+            note("people do not choose topics here, or no other topic is left")
         elif word == "n" and text:
             desk.answer(task, "note", seconds, note=text)
         elif word.startswith("/"):
@@ -137,6 +142,24 @@ def _finish(desk: TerminalSession) -> JudgingTask | str:
             return ""
         if word == "u" and (again := _undo(desk)) is not None:
             return again
+
+
+def _choose(desk: TerminalSession) -> JudgingTask | str:
+    """Let the person choose a topic. Return the document to show again, `q` to stop, or nothing for the next."""
+    topics = {each.topic: each.in_words() for each in desk.source.choices()}
+    note("\n".join(topics.values()))
+    while True:
+        word, text = _word("topic, u undoes the last label, q stops")
+        topic = " ".join(filter(None, (word, text)))
+        if topic in topics:
+            desk.source.choose(topic)
+            return ""
+        if word == "q":
+            return "q"
+        if word == "u" and (again := _undo(desk)) is not None:
+            return again
+        if word != "u":
+            note(f"expected one of these topics, found {shortened(topic)!r}")
 
 
 def _undo(desk: TerminalSession) -> JudgingTask | None:
@@ -460,9 +483,10 @@ def _thin(**typed: Any) -> None:
 
 @command.command("stop")
 @click.argument("judgments", type=INPUT, metavar="LOG")
-@option("--pool FILE", "Pool that is being judged.", required=True)
+@option("--pool FILE", "Pool that is being judged.")
+@option("--round NAME", "Round of the log that is being judged, instead of a pool.")
 @option("--recall target", "Recall to reach.", default=0.95, was=["--target"])
-@rel
+@rare("--rel", "Lowest relevant grade.  [default: 1, or that of the round]", type=float)
 @option("--confidence level")
 @option("--seconds S", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
 @option("--price P", "Price per judgment.", type=click.FloatRange(min=0))
@@ -470,7 +494,8 @@ def _thin(**typed: Any) -> None:
 def _stop(**typed: Any) -> None:
     """Estimate which topics need no further judgments.
 
-    The estimate is the number of relevant documents not yet found, per topic.
+    The estimate is the number of relevant documents not yet found, per topic. With --round it also shows what a strategy
+    that reads documents has learned.
 
     \b
     $ cranfield pool stop labels.jsonl --pool pool.jsonl

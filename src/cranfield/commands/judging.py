@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import closing
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.collection import Qrels
@@ -23,13 +24,16 @@ from cranfield.inputs.logs import Named, import_collection, judgments_of, named,
 from cranfield.inputs.topics import queries_of
 from cranfield.judging import log_queries
 from cranfield.judging.collection_judgments import with_own_events
-from cranfield.judging.current_labels import LabelKey, current_events
+from cranfield.judging.current_labels import LabelKey, current_events, rated_labels
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
+from cranfield.judging.guidelines import Guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
+from cranfield.judging.round_changes import ChangeRequest, assign_topics, change_round
 from cranfield.judging.round_plan import (
     DOCUMENTS,
     PRIORITY,
@@ -42,7 +46,7 @@ from cranfield.judging.round_plan import (
     plan_items,
 )
 from cranfield.judging.round_status import Status, gold_answers, status
-from cranfield.judging.rounds import lease, open_round, refuse_round, set_state
+from cranfield.judging.rounds import lease, open_round, refuse_round, set_state, topic_choices, topic_sizes
 from cranfield.pooling.strategy import STRATEGIES, rankings
 
 if TYPE_CHECKING:
@@ -52,7 +56,10 @@ if TYPE_CHECKING:
     from cranfield.judging.aggregation import AggregationResult
     from cranfield.judging.agreement import Agreements
     from cranfield.judging.assignments import Version
+    from cranfield.judging.current_labels import RatedLabel
     from cranfield.judging.log_queries import Blame
+    from cranfield.judging.round_plan import RoundItem
+    from cranfield.judging.rounds import TopicChoice
     from cranfield.judging.versions import VersionChanges, Versions
 
 RANKED_BY = "nDCG@10"  # the default measure that ranks runs by each person's labels
@@ -197,10 +204,14 @@ def begin_round(
     sample_topics: int | None = None,
     seed: int = 0,
     order: str = SHUFFLED,
+    spread_topics: bool = False,
     guideline: str | None = None,
     **options: Any,
 ) -> Status:
-    """Open a round on a pool file, or on runs from which a strategy chooses as labels arrive."""
+    """Open a round on a pool file, or on runs from which a strategy chooses as labels arrive.
+
+    With `spread_topics`, topics are assigned to the assessors evenly.
+    """
     refuse_second_stdin(pool, gold, *runs)
     by_lot = sample is not None or sample_topics is not None
     _refuse_round(pool or gold, runs, strategy, by_lot)
@@ -209,6 +220,7 @@ def begin_round(
     draw = {"sample": sample, "sample_topics": sample_topics, "seed": seed}
     round_items = plan_items(items, overlap=overlap, double=double, gold=gold_qrels, **draw)  # type: ignore[arg-type]
     lists = lists_of(runs, depth, pool) if strategy else {}
+    version = Guidelines() if guideline is None else Guidelines(read_guidelines(guideline))
     frame = frame_of(items) if by_lot or any(each.probability < 1 for each in round_items) else {}
     plan = Round(
         name=name,
@@ -221,13 +233,78 @@ def begin_round(
         sample=_sample_text(frame, sample, sample_topics, seed),
         unit=DOCUMENTS if sample_topics is None else TOPICS,
         frame=frame,
-        guideline="" if guideline is None else hash_of_file(guideline),
+        guideline=version.hash,
         **options,
     )
+    if spread_topics:
+        plan = spread_over_people(plan, round_items)
     refuse_round(plan, round_items)  # before a log is made
     with _opened(location, new=not plan.after) as log:
         open_round(log, plan, round_items)
+        keep_guidelines(log, version)
         return status(log, name)
+
+
+def spread_over_people(plan: Round, round_items: Sequence[RoundItem]) -> Round:
+    """The plan with its topics assigned to its people, so that all have about the same number of documents."""
+    if not plan.assessors:
+        raise DataError(f"round {plan.name!r}: name the people to whom topics are assigned")
+    sizes = topic_sizes(plan, [(each.topic, each.document) for each in round_items if each.role == "pool"])
+    return replace(plan, topic_people=assign_topics(sizes, plan.assessors, plan.overlap))
+
+
+def change(
+    location: str,
+    name: str,
+    *,
+    by: str = "",
+    pool: str | None = None,
+    runs: Sequence[str] = (),
+    depth: int | None = None,
+    topics_file: str | None = None,
+    **wishes: Any,
+) -> Status:
+    """Change a round that is open or paused.
+
+    Documents come from a pool file or from the top of runs; `wishes` are further fields of `ChangeRequest`.
+    """
+    refuse_second_stdin(pool, topics_file, *runs)
+    with _opened(location, new=False) as log:
+        with log.reading() as transaction:
+            plan, _ = transaction.find_round(name)
+        if topics_file is not None:
+            wishes["topics"] = tuple(Inputs(topics=topics_file).chosen_topics() or ())
+        request = ChangeRequest(**wishes, **_documents_of(plan, pool, runs, depth))
+        change_round(log, plan.name, request, by)
+        return status(log, plan.name)
+
+
+def _documents_of(plan: Round, pool: str | None, runs: Sequence[str], depth: int | None) -> dict[str, Any]:
+    """The fields of a change that say which documents a round asks about."""
+    if pool is not None:
+        documents = [(each.topic, each.document) for each in plan_items(read_pool(pool))]
+        return {"pool": documents} | ({} if depth is None else {"depth": depth})
+    if depth is None and not runs:
+        return {}
+    deep = depth or plan.depth or 100
+    if plan.strategy and not runs:
+        if deep > plan.depth:
+            raise DataError(f"round {plan.name!r} knows the runs to depth {plan.depth}: name the runs with --run")
+        lists = {topic: {run: top[:deep] for run, top in own.items()} for topic, own in plan.lists.items()}
+        return {"lists": lists, "depth": deep}
+    if not runs:
+        raise DataError(f"round {plan.name!r} does not know its runs: name them with --run, or a pool with --pool")
+    lists = lists_of(runs, deep, None)
+    if plan.strategy:
+        return {"lists": lists, "depth": deep}
+    documents = [(topic, each) for topic, own in lists.items() for each in _merged(own)]
+    return {"pool": documents, "depth": deep}
+
+
+def _merged(lists: Mapping[str, Sequence[str]]) -> list[str]:
+    """The documents of several lists, by rank."""
+    deepest = max(map(len, lists.values()), default=0)
+    return list(dict.fromkeys(top[rank] for rank in range(deepest) for top in lists.values() if rank < len(top)))
 
 
 def _refuse_round(file: str | None, runs: Sequence[str], strategy: str, by_lot: bool) -> None:
@@ -254,8 +331,13 @@ def _sample_text(frame: Mapping[str, Sequence[str]], sample: int | None, sample_
 
 
 def hash_of_file(path: str) -> str:
-    """The hash of a file with guidelines."""
+    """The SHA-256 of the bytes of a file, unpacked if it is compressed."""
     return f"sha256:{hashlib.sha256(bytes(open_buffer(path))).hexdigest()}"
+
+
+def read_guidelines(path: str) -> str:
+    """The text of a file with guidelines; bytes that are not UTF-8 stay as they are."""
+    return bytes(open_buffer(path)).decode("utf-8", "surrogateescape")
 
 
 def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
@@ -270,15 +352,18 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
     return lists
 
 
-def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
-    """The next documents for an assessor, leased to them; or why there are none."""
+def next_item(
+    location: str, assessor: str, name: str = "", n: int = 1, topic: str = ""
+) -> tuple[list[Lease] | NoLease, list[TopicChoice]]:
+    """The next documents for an assessor, leased to them, or why there are none; and the topics that they may choose."""
     with _opened(location, new=False) as log:
-        answer = lease(log, assessor, name, n)
+        answer = lease(log, assessor, name, n, topic)
+        choices = topic_choices(log, assessor, name) if isinstance(answer, NoLease) else []
         with log.reading() as transaction:
             adaptive = isinstance(answer, list) and transaction.find_round(answer[0].round)[0].strategy
         if adaptive:  # the strategy chose by the current labels
             say(log_queries.decide_log(log).notes())
-        return answer
+        return answer, choices
 
 
 def set_round(location: str, name: str, state: str) -> None:
@@ -456,7 +541,7 @@ def agree(
 
 def _opinions(
     sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
-) -> tuple[str, list[Event], dict[str, Any]]:
+) -> tuple[str, Sequence[Event | RatedLabel], dict[str, Any]]:
     """A name, labels, and options of `agreements`: from a log, or from several qrels with one assessor each."""
     from cranfield.judging.versions import labels_at_version
 
@@ -472,15 +557,16 @@ def _opinions(
         return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
     word = named(sources[0]) or Named(sources[0])
     with _opened(word.log, new=False) as log:
-        current = log.current_events() if word.version is None else labels_at_version(log, word.version)
+        rated = log.rated_labels() if word.version is None else rated_labels(labels_at_version(log, word.version))
         answers = gold_answers(log, round)
         name = log.name if word.version is None else f"{log.name}@{word.version}"
     if round:
-        current = {key: event for key, event in current.items() if event.round == round}
+        rated = [each for each in rated if each.round == round]
         name = f"{name}, round {round}"
-    labels = labels_of(current, aspect, whose)
-    again = [event for event in labels_of(current, aspect, whose, repeats=True) if event.repeat]
-    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in current.items())
+    cannot = sum(each.kind == "cannot-judge" for each in rated)
+    rated.sort(key=attrgetter("time", "id"))
+    graded = [each for each in rated if each.grade is not None and each.aspect == aspect and each.source in whose]
+    labels, again = ([each for each in graded if bool(each.repeat) == repeat] for repeat in (False, True))
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 

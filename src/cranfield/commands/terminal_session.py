@@ -17,11 +17,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import cranfield
+from cranfield.base.card import card_text, document_card
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
 from cranfield.base.parameters import shortened
 from cranfield.base.text_layout import counted
-from cranfield.commands.judging import hash_of_file
+from cranfield.commands.judging import read_guidelines
 from cranfield.commands.pooling import Depths, session_options
 from cranfield.formats.collection_folder import folder_of
 from cranfield.formats.pool_files import PoolItem, read_pool
@@ -30,6 +31,8 @@ from cranfield.inputs.logs import named
 from cranfield.inputs.topics import topic_table
 from cranfield.judging.current_labels import current_events
 from cranfield.judging.event import RELEVANCE, Event, instant
+from cranfield.judging.guidelines import Guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import PEOPLE, decide
 from cranfield.judging.round_plan import NoLease
@@ -38,10 +41,11 @@ from cranfield.judging.round_status import round_statuses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cranfield.base.collection import Grade
+    from cranfield.base.collection import Collection, Grade
     from cranfield.formats.label_files import Judgment
     from cranfield.formats.topic_tables import TopicTable
     from cranfield.judging.log import Log
+    from cranfield.judging.rounds import TopicChoice
     from cranfield.pooling.pool import Session
 
 
@@ -190,6 +194,13 @@ class DocumentSource(ABC):
     def learn(self, progress: JudgingProgress, fresh: list[Event]) -> None:  # noqa: B027
         """Take new events of the log into account."""
 
+    def choices(self) -> list[TopicChoice]:
+        """The topics that the person may choose; empty if people do not choose."""
+        return []
+
+    def choose(self, topic: str) -> None:  # noqa: B027
+        """Go to a topic that the person chose."""
+
     @abstractmethod
     def status(self, progress: JudgingProgress) -> str:
         """The progress as text."""
@@ -272,6 +283,17 @@ class FromRound(DocumentSource):
         with log.reading() as transaction:
             plan, _ = transaction.find_round(name)
         self.round, self.guideline, self.scale = plan.name, plan.guideline, plan.scale
+
+    def choices(self) -> list[TopicChoice]:
+        from cranfield.judging.rounds import topic_choices
+
+        choices = topic_choices(self.log, self.assessor, self.round)
+        return [each for each in choices if each.left and not each.taken]
+
+    def choose(self, topic: str) -> None:
+        from cranfield.judging.rounds import lease
+
+        lease(self.log, self.assessor, self.round, topic=topic)
 
     def next(self, progress: JudgingProgress) -> JudgingTask | str:
         from cranfield.judging.rounds import lease
@@ -487,6 +509,14 @@ class TerminalSession:
         self.log.close()
 
 
+def _cards(collection: Collection, texts: Mapping[str, str]) -> Mapping[str, str]:
+    """The documents as their cards show them; their titles and texts if the collection has no template."""
+    template = collection.card
+    if template is None:
+        return texts
+    return {each.id: card_text(document_card(template, each), each.text) for each in collection.documents()}
+
+
 def open_session(
     inputs: Inputs,
     depths: Depths,
@@ -529,9 +559,12 @@ def open_session(
         else:
             source = _source(log, inputs, depths, assessor, pool, round, texts=texts, **options)
         grades = {} if opened is None else opened.grades
-        documents = None if texts is None else texts.documents
+        documents = None if texts is None else texts.documents if opened is None else _cards(opened, texts.documents)
         need = AssessorNeed(topics, documents, grades, scale or source.scale or tuple(grades))
-        guideline_hash = "" if guideline is None else hash_of_file(guideline)
+        shown = {} if opened is None or source.guideline else opened.grades  # a round has its own version
+        text = "" if guideline is None else read_guidelines(guideline)
+        version = Guidelines.of(text, shown, 1 if opened is None else opened.relevant_from)
+        guideline_hash = keep_guidelines(log, version)
         progress = JudgingProgress(Follower(log, assessor), overlap, adjudicate)
         at_work = TerminalSession(log, source, need, guideline_hash, progress)
         say(decide(log.current_events()).notes())

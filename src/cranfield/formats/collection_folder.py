@@ -428,6 +428,41 @@ def toml_text(values: Mapping[str, Any]) -> str:
     return "\n".join(_toml_lines(values, ())).lstrip("\n") + "\n"
 
 
+HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")
+
+
+def toml_with_grades(source: str, grades: Mapping[float, Grade], relevant_from: float, where: str) -> str:
+    """The text of a collection.toml with other grades; the rest of it stays as it is, with its comments."""
+    named = {f"{grade:g}": asdict(each) for grade, each in sorted(grades.items(), reverse=True)}
+    table = {"grades": {"relevant_from": whole(float(relevant_from)), **named}}
+    try:
+        expected = {**tomllib.loads(source), **table}
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: no TOML: {error}") from error
+    for text in (_with_section(source, "grades", toml_text(table)), toml_text(expected)):
+        try:
+            if tomllib.loads(text) == expected:
+                return text
+        except ValueError:
+            continue
+    raise DataError(f"{where}: its grades cannot be changed here; edit the file")
+
+
+def _with_section(source: str, name: str, section: str) -> str:
+    """A TOML text in which a table and its subtables are replaced; a new table comes last."""
+    kept: list[str] = []
+    place, inside = None, False
+    for line in source.splitlines():
+        if (header := HEADER.fullmatch(line)) is not None:
+            inside = header[1].partition(".")[0].strip() == name
+            place = len(kept) if inside and place is None else place
+        if not inside:
+            kept.append(line)
+    place = len(kept) if place is None else place
+    lines = [*kept[:place], *([""] if place == len(kept) else []), *section.splitlines(), "", *kept[place:]]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
 def _toml_lines(values: Mapping[str, Any], path: tuple[str, ...], one_of: bool = False) -> list[str]:
     tables = {key: value for key, value in values.items() if isinstance(value, Mapping) or _is_tables(value)}
     plain = {key: value for key, value in values.items() if value is not None and key not in tables}

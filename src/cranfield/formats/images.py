@@ -47,8 +47,11 @@ def media_type(head: bytes) -> str:
     return "image/avif" if head[4:12] in (b"ftypavif", b"ftypavis") else ""
 
 
-def read_image(homes: Iterable[str], path: str) -> ImageFile:
-    """The image at a path below `images` in the first of some folders that has it; DataError if it is refused."""
+def read_image(homes: Iterable[str], path: str, most: int = LARGEST) -> ImageFile:
+    """The image at a path below `images` in the first of some folders that has it; DataError if it is refused.
+
+    `most` limits the bytes that are read, for a check of the format alone.
+    """
     parts = path.split("/")
     parts = parts[1:] if parts[0] == FOLDER else parts
     if not _is_text(path) or "\\" in path or any(part in ("", ".", "..") for part in parts):
@@ -60,7 +63,7 @@ def read_image(homes: Iterable[str], path: str) -> ImageFile:
         if os.path.lexists(os.path.join(folder, *parts)):
             if not target.startswith(os.path.join(os.path.realpath(folder), "")):
                 raise DataError(f"{shortened(label)}: a link that leads out of {FOLDER}/")
-            return _read(target, label)
+            return _read(target, label, most)
     raise DataError(f"{shortened(label)}: no such file")
 
 
@@ -72,7 +75,7 @@ def _is_text(path: str) -> bool:
         return False
 
 
-def _read(target: str, label: str) -> ImageFile:
+def _read(target: str, label: str, most: int) -> ImageFile:
     """The image in a file; the file is opened once, so that what was checked is what is read."""
     try:
         descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
@@ -83,7 +86,7 @@ def _read(target: str, label: str) -> ImageFile:
             if status.st_size > LARGEST:
                 size = f"{status.st_size / 1e6:,.0f} MB"
                 raise TooLargeError(f"{shortened(label)}: an image has at most {LARGEST >> 20} MB, found {size}")
-            body = file.read(LARGEST + 1)
+            body = file.read(most)
     except OSError as error:
         raise DataError(f"{shortened(label)}: {reason(error)}") from None
     kind = media_type(body[:HEAD])

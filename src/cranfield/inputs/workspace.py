@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from cranfield.base.collection import Aspect, Collection, Grade, Qrels
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
+    from cranfield.judging.guidelines import Guidelines
     from cranfield.judging.round_status import RoundStatus
     from cranfield.pooling.text_features import TextFeatures
     from cranfield.store import Database
@@ -205,6 +206,7 @@ class Bench:
         self.log.version_cache = VersionCache(os.path.join(self.state, "versions"))
         self.hashes = FileHashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
+        self._guidelines: Any = None
         self._importing = threading.Lock()
         self._imported: tuple[str | None, Mark | None] | None = None  # the file of judgments that the log holds
         self._read: dict[str, tuple[Mark, Any]] = {}
@@ -330,6 +332,16 @@ class Bench:
                 return file.read(LONGEST_GUIDELINE)
 
         return self._once("guideline", path, read)
+
+    def guidelines(self) -> Guidelines:
+        """The guidelines and the meanings of the grades as they are now: what labels record by its hash."""
+        from cranfield.judging.guidelines import Guidelines
+
+        now = Guidelines.of(self.guideline(), self.grades(), self.relevant_from)
+        if self._guidelines != now:
+            self._guidelines = now
+        guidelines: Guidelines = self._guidelines
+        return guidelines  # the same object as before, which knows its hash
 
     def guideline_file(self) -> str | None:
         """The file of the guidelines: in the workspace, or in the folder of the collection."""

@@ -46,15 +46,22 @@ def tally(transaction: Transaction, plan: Round) -> RoundTally:
     out = and_(here, places.c.state == "leased", places.c.until >= transaction.now)
     people_of = select(func.count(places.c.assessor.distinct()))
     at_work = execute(people_of.where(out)).scalar_one()
-    by_role = select(items.c.role, func.count().label("n"), func.sum(items.c.overlap).label("labels"))
-    roles = {row.role: row for row in execute(by_role.where(items.c.round == plan.name).group_by("role"))}
+    by_role = select(items.c.role, func.count().label("n"), func.sum(items.c.wanted).label("labels"))
+    wanted = items.c.round == plan.name, (items.c.wanted > 0) | (items.c.role == "gold")
+    roles = {row.role: row for row in execute(by_role.where(*wanted).group_by("role"))}
     documents = sum(row.n for row in roles.values())
     if plan.strategy:
         return RoundTally(done, None, documents, at_work)
     labels = roles["pool"].labels if "pool" in roles else 0
     gold = roles["gold"].n if "gold" in roles else 0
     people = len(plan.assessors) or execute(people_of.where(here)).scalar_one() if gold else 0
-    total = labels + gold * max(1, people) + round(plan.repeat_share * labels)
+    golden = gold * max(1, people)
+    if plan.gold_share and plan.passing is None:  # the share of all questions, as long as there is gold
+        golden = min(golden, round(plan.gold_share / max(1 - plan.gold_share, 0.01) * labels))
+    total = labels + golden + round(plan.repeat_share * labels)
+    to_do = select(places.c.item).where(here, places.c.counted, places.c.state.in_(("free", "leased"))).limit(1)
+    if plan.passing is None and execute(to_do).first() is None:
+        total = done  # the pool is done, and what gold is left is not asked
     return RoundTally(min(done, total), total, documents, at_work)
 
 

@@ -47,6 +47,24 @@ class GradedLabel(NamedTuple):
     side: str  # label, adjudication or collection
 
 
+class RatedLabel(NamedTuple):
+    """A person's or model's current label with the fields that agreement reads, as they are named in an event."""
+
+    topic: str
+    document: str
+    grade: float | None
+    assessor: str
+    time: str
+    id: str
+    source: str
+    kind: str
+    aspect: str
+    sure: bool
+    seconds: float | None
+    round: str
+    repeat: bool
+
+
 def key_of(event: Event) -> LabelKey | None:
     """The key under which an event can be current.
 
@@ -95,4 +113,12 @@ def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[Graded
         if key.aspect == aspect
         and event.grade is not None
         and (key.side in WITHOUT_ASSESSOR or (key.side == "label" and not key.repeat))
+    ]
+
+
+def rated_labels(current: Mapping[LabelKey, Event]) -> list[RatedLabel]:
+    """The current labels of all aspects with repeats, without adjudications and preferences."""
+    names = RatedLabel._fields
+    return [
+        RatedLabel(*(getattr(event, name) for name in names)) for key, event in current.items() if key.side == "label"
     ]

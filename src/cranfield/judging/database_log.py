@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from sqlalchemy import bindparam, exists, func, literal_column, select
 
 from cranfield.base.errors import DataError
-from cranfield.judging.current_labels import EVERY_SIDE, GradedLabel, LabelKey
+from cranfield.judging.current_labels import EVERY_SIDE, GradedLabel, LabelKey, RatedLabel
 from cranfield.judging.event import DEFAULTS, RELEVANCE, Event
+from cranfield.judging.guidelines_history import guidelines_history
 from cranfield.judging.log import LABELS, EventFilter, Log, LogEntry
 from cranfield.judging.table_changes import ALONE, COMPLETE, Transaction, event_of
 from cranfield.store import open_database, tables
@@ -91,6 +92,10 @@ class DatabaseLog(Log):
         with self.reading() as transaction:
             yield from transaction.grades_by_topic(aspect)
 
+    def rated_labels(self) -> list[RatedLabel]:
+        with self.reading() as transaction:
+            return transaction.rated_labels()
+
     def current_events(self) -> dict[LabelKey, Event]:
         keys = [tables.standing.c[name].label(f"key_{name}") for name in LabelKey._fields]
         fields = [tables.events.c[name] for name in DEFAULTS]
@@ -119,8 +124,9 @@ class DatabaseLog(Log):
         if damage:
             more = f" (and {len(damage) - 1:,} problems more)" if damage[1:] else ""
             raise DataError(f"{self.name}: {DAMAGED}; SQLite says: {damage[0]}{more}")
-        with self.database.reading() as connection:
-            refuse_any_changed(connection)
+        with self.reading() as transaction:
+            refuse_any_changed(transaction.connection)
+            guidelines_history(transaction)  # reading a version compares it with its hash
 
     def close(self) -> None:
         self.database.close()

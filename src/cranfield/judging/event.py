@@ -85,6 +85,15 @@ def spans_text(spans: Iterable[Span]) -> str:
     return " ".join(f"{start}-{end}" for start, end in spans)
 
 
+def passage_text(text: str, spans: Iterable[Span]) -> str:
+    """The marked passages of a text as one text.
+
+    >>> passage_text("Nothing but tea and water.", [(12, 15), (20, 25)])
+    'tea […] water'
+    """
+    return JOINED.join(text[start:end] for start, end in spans)
+
+
 def of_lists(aspect: str) -> bool:
     """Whether an aspect is about result lists: `document` and `other` are then runs, and no qrels are made of it."""
     return aspect.partition(":")[0] == LISTS

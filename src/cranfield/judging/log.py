@@ -12,7 +12,14 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar, Unpack
 
-from cranfield.judging.current_labels import GradedLabel, LabelKey, current_events, graded_labels
+from cranfield.judging.current_labels import (
+    GradedLabel,
+    LabelKey,
+    RatedLabel,
+    current_events,
+    graded_labels,
+    rated_labels,
+)
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.event import AddedEvents as AddedEvents
 from cranfield.judging.policies import judgments_of
@@ -115,6 +122,10 @@ class Log(ABC):
     def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[Sequence[GradedLabel]]:
         """`current_grades` in parts; all labels of a topic are in one part. A database reads one topic at a time."""
         yield self.current_grades(aspect)
+
+    def rated_labels(self) -> list[RatedLabel]:
+        """The current labels of all aspects with repeats, without adjudications and preferences."""
+        return rated_labels(self.current_events())
 
     @abstractmethod
     def current_events(self) -> dict[LabelKey, Event]:

@@ -6,7 +6,7 @@ Each query reads what it returns by an index, not the whole log.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import exists, func, literal_column, select
@@ -16,6 +16,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.judging.collection_judgments import with_judgments
 from cranfield.judging.event import COLLECTION, RELEVANCE, Event
+from cranfield.judging.guidelines_history import versions_by_hash
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import (
     PEOPLE,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql import ColumnElement
 
+    from cranfield.judging.guidelines import GradeMeaning, Guidelines
     from cranfield.judging.log import Log, LogEntry
     from cranfield.judging.policies import DecidedGrades, Subject
     from cranfield.store import Database
@@ -62,11 +64,10 @@ def has_labels_of_people(database: Database) -> bool:
 
 def documents_labelled_by_people(database: Database) -> dict[str, int]:
     """The number of documents that people have labelled, by topic."""
-    models = select(events.c.id).where(events.c.source == MODEL)
     query = (
         select(standing.c.topic, func.count(standing.c.document.distinct()))
         .where(standing.c.side.in_(GRADES), standing.c.aspect == RELEVANCE)
-        .where(standing.c.event.not_in(models))
+        .where(standing.c.source != MODEL)
         .group_by(standing.c.topic)
     )
     with database.reading() as connection:
@@ -111,6 +112,7 @@ class Blame(Answer):
     events: list[Event]
     current: set[str]
     withdrawn: set[str]
+    versions: Mapping[str, Guidelines] = field(default_factory=dict)  # under which labels were given, by hash
 
     def content(self, how: Layout) -> Iterator[Part]:
         if not self.events:
@@ -118,22 +120,32 @@ class Blame(Answer):
             return
         several = {event.aspect for event in self.events} != {RELEVANCE}
         marked = any(event.passage for event in self.events)
-        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "current", "note"]
+        named = any(self._meaning(event) for event in self.events)
+        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", *["meant"] * named, "current", "note"]
         head += [*["passage"] * marked, "from"]
-        yield Table(head, [self._row(event, several, marked, how) for event in self.events])
+        yield Table(head, [self._row(event, several, marked, named, how) for event in self.events])
 
-    def _row(self, event: Event, several: bool, marked: bool, how: Layout) -> list[str]:
+    def _meaning(self, event: Event) -> GradeMeaning | None:
+        """What the grade of a label meant under the version of the guidelines that its assessor saw; None if unknown."""
+        version = self.versions.get(event.guideline) if event.aspect == RELEVANCE else None
+        return None if version is None else version.meaning(event.grade)
+
+    def _row(self, event: Event, several: bool, marked: bool, named: bool, how: Layout) -> list[str]:
         current = "yes" if event.id in self.current else "withdrawn" if event.id in self.withdrawn else ""
         grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
         when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
         where = event.origin.partition(" sha256:")[0] or event.round or event.source
         aspect, passage = [event.aspect] * several, [_cut(event.passage)] * marked
-        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, current, event.note, *passage, where]
+        meaning = self._meaning(event)
+        meant = [meaning.label if meaning else ""] * named
+        head = [when, event.assessor or how.undefined, event.kind, *aspect, grade, *meant]
+        return [*head, current, event.note, *passage, where]
 
     def plain(self, how: Layout) -> Any:
         rows = [
             event.row()
             | {"kind": event.kind, "stands": event.id in self.current, "withdrawn": event.id in self.withdrawn}
+            | ({} if (meaning := self._meaning(event)) is None else {"meant": meaning._asdict()})
             for event in self.events
         ]
         return {"topic": self.topic, "document": self.document, "events": rows}
@@ -148,7 +160,12 @@ def blame(log: Log, topic: str, document: str) -> Blame:
     entries = about(log, topic, document)
     current = {each.event.id for each in entries if each.stands}
     gone = {each.event.id for each in entries if each.withdrawn}
-    return Blame(topic, document, [each.event for each in entries], current, gone)
+    hashes = {each.event.guideline for each in entries if each.event.guideline}
+    versions: dict[str, Guidelines] = {}
+    if hashes and log.has_records():
+        with log.reading() as transaction:
+            versions = versions_by_hash(transaction, hashes)
+    return Blame(topic, document, [each.event for each in entries], current, gone, versions)
 
 
 def qrels(log: str | os.PathLike[str], name: str | None = None, own: Qrels | None = None) -> Qrels:

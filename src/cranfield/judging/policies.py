@@ -27,7 +27,9 @@ from cranfield.stats.ratings import Labels
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    Label = Event | GradedLabel
+    from cranfield.judging.current_labels import RatedLabel
+
+    Label = Event | GradedLabel | RatedLabel
 
 Subject = tuple[str, str]  # topic and document
 Grades = dict[str, dict[str, float]]

@@ -75,7 +75,7 @@ class ChangeRequest:
     order: str | None = None
     topic_people: Mapping[str, Sequence[str]] | None = None  # empty: topics are not assigned
     assign_topics: bool = False  # whether to assign all topics anew, evenly
-    choose_topics: bool | None = None
+    choose_topics: bool | None = None  # True: people choose; False: they get any topic
     pool: Sequence[Subject] | None = None  # the documents that the round asks about from now on
     lists: Lists | None = None  # those of an adaptive round
     depth: int | None = None  # of that pool or those lists
@@ -107,6 +107,12 @@ def change_round(log: Log, name: str, request: ChangeRequest, by: str = "") -> R
     return log.write(work)
 
 
+def round_documents(log: Log, name: str) -> list[Subject]:
+    """The documents of a round that are not gold, also those that were dropped."""
+    with log.reading() as transaction:
+        return list(_documents(transaction.connection, name))
+
+
 def _documents(connection: Connection, name: str) -> dict[Subject, Row[Any]]:
     """The documents of a round that are not gold, by topic and document."""
     query = select(items).where(items.c.round == name, items.c.role == "pool").order_by(items.c.item)
@@ -132,6 +138,8 @@ def _change(
     dropped, new = _dropped(plan, documents, request), _new_items(connection, plan, documents, request)
     same = {"assessors", "overlap", "topics", "order", "choose_topics", "depth", "runs", "pooling", "lists"}
     wishes = {key: getattr(request, key) for key in same}
+    if request.choose_topics is None and (request.assign_topics or request.topic_people):
+        wishes["choose_topics"] = False
     values = {key: value for key, value in wishes.items() if value is not None and value != getattr(plan, key)}
     change = RoundChange(
         round=plan.name,
@@ -141,7 +149,7 @@ def _change(
         **values,
         dropped=None if dropped == plan.dropped else dropped,
         items=tuple(new),
-        offered=tuple(sorted(_numbers(plan, documents, request.offer))),
+        offered=_offered(connection, plan, documents, request.offer),
     )
     people = _topic_people(
         connection, change.of(plan), [*documents, *((each.topic, each.document) for each in new)], request
@@ -173,6 +181,20 @@ def _dropped(plan: Round, documents: Mapping[Subject, Row[Any]], request: Change
     return tuple(sorted(dropped | _numbers(plan, documents, request.drop)))
 
 
+def _offered(
+    connection: Connection, plan: Round, documents: Mapping[Subject, Row[Any]], offer: Sequence[Subject]
+) -> tuple[int, ...]:
+    """The numbers of the documents to hand out again; DataError for one that nobody skipped and nobody dropped."""
+    numbers = _numbers(plan, documents, offer)
+    query = select(places.c.item).where(places.c.round == plan.name, places.c.state == "skipped")
+    skipped = {row.item for row in connection.execute(query)}
+    for topic, document in offer:
+        if documents[topic, document].item not in skipped.union(plan.dropped):
+            subject = f"topic {shortened(topic)!r}, document {shortened(document)!r}"
+            raise DataError(f"{subject} was not skipped and not dropped: it is handed out anyway")
+    return tuple(sorted(numbers & skipped))
+
+
 def _new_items(
     connection: Connection, plan: Round, documents: Mapping[Subject, Row[Any]], request: ChangeRequest
 ) -> list[RoundItem]:
@@ -193,6 +215,8 @@ def _topic_people(
 
     If topics are assigned and the people, the topics or the overlap change, only topics that somebody has begun stay theirs.
     """
+    if request.choose_topics is not None and not request.assign_topics and not request.topic_people:
+        return {}
     if request.topic_people is not None:
         return {topic: tuple(people) for topic, people in request.topic_people.items()}
     if not (request.assign_topics or plan.topic_people):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, func, select
 
-from cranfield.base.results import Answer, Layout, Part, Table, as_dicts
+from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts
 from cranfield.judging.assignments import GoldAnswer, answers_to_gold
+from cranfield.judging.event import RELEVANCE
 from cranfield.judging.policies import PEOPLE
 from cranfield.judging.round_changes import SkippedDocument, history, skipped_by_all
 from cranfield.judging.round_plan import find_round, working_hours
-from cranfield.store.tables import events, items, places, rounds
+from cranfield.store.tables import events, items, places, rounds, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,14 +80,17 @@ class Status(Answer):
         for each in self.rows:
             adaptive = f", {each.strategy} names more as labels come" if each.strategy else ""
             counts = f"{each.done:,} of {each.places:,} labels, {each.out:,} out, {each.left:,} left"
-            yield f"round {each.name} is {each.state}: {counts}, {each.hours_left:,.1f} hours of one person{adaptive}"
+            lines = [
+                f"round {each.name} is {each.state}: {counts}, {each.hours_left:,.1f} hours of one person{adaptive}"
+            ]
             for change in each.changes:
                 who = f" by {change['by']}" if change["by"] else ""
-                yield f"  changed {change['at'][:16].replace('T', ' ')}{who}: {change['what']}"
+                lines.append(f"changed {change['at'][:16].replace('T', ' ')}{who}: {change['what']}")
             if each.skipped_by_all:
                 subjects = ", ".join(f"{one.topic} {one.document}" for one in each.skipped_by_all[:SHOWN])
                 more = f" and {len(each.skipped_by_all) - SHOWN:,} more" if len(each.skipped_by_all) > SHOWN else ""
-                yield f"  skipped by everyone, for the lead to decide: {subjects}{more}"
+                lines.append(f"skipped by everyone, for the lead to decide: {subjects}{more}")
+            yield Lines(lines)
             head = "assessor done out skipped extra repeats gold right seconds last".split()
             rows = [
                 [
@@ -113,7 +117,17 @@ class Status(Answer):
 
 def status(log: Log, name: str = "") -> Status:
     """The progress of every round, or of one, and the number of current labels by people."""
-    return Status(log.name, sum(each.source in PEOPLE for each in log.current_grades()), round_statuses(log, name))
+    with log.reading() as transaction:
+        labels = labels_of_people(transaction.connection)
+    return Status(log.name, labels, round_statuses(log, name))
+
+
+def labels_of_people(connection: Connection) -> int:
+    """The number of people's current labels and adjudications of relevance."""
+    c = standing.c
+    graded = c.aspect == RELEVANCE, c.grade.is_not(None), c.source.in_(PEOPLE)
+    sides = (c.side == "adjudication") | ((c.side == "label") & ~c.repeat)
+    return int(connection.execute(select(func.count()).select_from(standing).where(*graded, sides)).scalar_one())
 
 
 def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:

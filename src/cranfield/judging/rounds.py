@@ -49,7 +49,7 @@ LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
 FREE: ColumnElement[str] = literal_column("'free'")
 ASSIGNMENTS = select(places, items.c.document, items.c.role).join(items, ON).where(places.c.round == bindparam("name"))
 MINE = places.c.assessor == bindparam("who")
-HELD = ASSIGNMENTS.where(MINE, places.c.state == LEASED).order_by(places.c.until, places.c.item, places.c.slot)
+HELD = ASSIGNMENTS.where(MINE, places.c.state == LEASED).order_by(places.c.until, places.c.position, places.c.item)
 HELD = HELD.with_for_update(of=places)
 LAST = (
     select(places.c.topic, places.c.position)
@@ -135,6 +135,10 @@ class TopicChoice(NamedTuple):
     topic: str
     left: int
     taken: bool
+
+    def in_words(self) -> str:
+        """The topic and what is left of it."""
+        return f"{self.topic}: {'others are judging it' if self.taken else f'{self.left:,} documents left'}"
 
 
 class RoundShape(NamedTuple):

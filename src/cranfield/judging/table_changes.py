@@ -23,8 +23,9 @@ from sqlalchemy import Table, Text, bindparam, delete, func, insert, literal_col
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.base.errors import DataError
+from cranfield.judging import guidelines
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
-from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
+from cranfield.judging.current_labels import GradedLabel, LabelKey, RatedLabel, key_of
 from cranfield.judging.event import (
     COLLECTION,
     DEFAULTS,
@@ -35,7 +36,7 @@ from cranfield.judging.event import (
     refuse_unknown_withdrawals,
 )
 from cranfield.judging.llm import question_store
-from cranfield.judging.round_plan import Round, all_rounds, find_round
+from cranfield.judging.round_plan import Round, RoundChange, all_rounds, changes_of, find_round
 from cranfield.store import Database, open_database, tables
 from cranfield.store.database import SERVERS_TIME
 from cranfield.store.tables import Exact, plain
@@ -71,7 +72,7 @@ GRADED_SIDES = ("label", "adjudication", COLLECTION)  # of current labels with g
 LABELLED = ("judgment", "cannot-judge", "adjudication")  # kinds of events that have or end a label
 LABEL_FIELDS = ("topic", "document", "grade", "assessor", "time", "id", "kind", "aspect", "source", "repeat")
 OTHER_FIELDS = tuple((name, value) for name, value in DEFAULTS.items() if name not in LABEL_FIELDS)
-CHANGES = APPLIED | question_store.APPLIED
+CHANGES = APPLIED | guidelines.APPLIED | question_store.APPLIED
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:
@@ -217,6 +218,18 @@ class Transaction:
                 ],
             )
 
+    def rated_labels(self) -> list[RatedLabel]:
+        """The current labels of all aspects with repeats, in the order of topics and documents."""
+        e, s = tables.events.c, tables.standing.c
+        query = stored(*(e[name] for name in RatedLabel._fields)).join(tables.standing, s.event == e.id)
+        rows = self.stored_rows(query.where(s.side == "label").order_by(s.topic, s.document))
+        return [
+            RatedLabel._make(
+                row if "\\" not in row[0] + row[1] + row[3] + row[5] + row[8] + row[11] else plain_row(row)
+            )
+            for row in rows
+        ]
+
     def label_events_by_topic(self, up_to: int, aspect: str) -> Iterator[list[Event]]:
         """By topic, the events of an aspect up to a place that were not withdrawn by then, with the fields that labels have.
 
@@ -240,6 +253,10 @@ class Transaction:
     def find_round(self, name: str = "") -> tuple[Round, str]:
         """A round and its state; without a name the only one that is open."""
         return find_round(self.connection, name)
+
+    def round_changes(self, name: str) -> list[RoundChange]:
+        """The changes of a round, the oldest first."""
+        return changes_of(self.connection, name)
 
     def all_rounds(self) -> list[tuple[Round, str]]:
         """Every round and its state, the oldest first."""

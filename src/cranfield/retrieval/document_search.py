@@ -8,6 +8,7 @@ query and the documents alone. Whatever somebody types is text: no sign of a que
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from contextlib import closing
@@ -21,7 +22,6 @@ from cranfield.formats.streams import read_errors, unfinished, write_errors
 from cranfield.retrieval.engines import words
 from cranfield.retrieval.engines.sqlite import Sqlite
 from cranfield.retrieval.systems_under_test import Query
-from cranfield.store.tables import escaped, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,9 +71,9 @@ def _counted(
 
 
 def _storable(document: Document) -> Document:
-    """A document without what SQLite refuses: its id is escaped, other lone surrogates are replaced."""
+    """A document without what SQLite refuses: its id is written as JSON, other lone surrogates are replaced."""
     title, text = (each.encode("utf-8", "replace").decode() for each in (document.title, document.text))
-    return replace(document, id=escaped(document.id), title=title, text=text)
+    return replace(document, id=json.dumps(document.id), title=title, text=text)
 
 
 def search_documents(folder: str, query: str, n: int) -> list[str]:
@@ -82,7 +82,7 @@ def search_documents(folder: str, query: str, n: int) -> list[str]:
     with closing(Sqlite()) as engine:
         engine.open(folder)
         rows = engine.search(Query("", text, Topic("", text)), n)
-    return list(dict.fromkeys(plain(document) for document, _ in rows))
+    return list(dict.fromkeys(json.loads(document) for document, _ in rows))
 
 
 def search_list(query: str) -> str:

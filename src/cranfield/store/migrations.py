@@ -176,7 +176,7 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "DROP INDEX places_assessor",
         "CREATE INDEX places_free ON places (round, position, slot) WHERE state = 'free'",
         "CREATE INDEX places_free_of_topic ON places (round, topic, position, slot) WHERE state = 'free'",
-        "CREATE INDEX places_held ON places (round, assessor, until, item, slot) WHERE state = 'leased'",
+        "CREATE INDEX places_held ON places (round, assessor, until, position, item) WHERE state = 'leased'",
         "CREATE INDEX places_assessor ON places (round, assessor, until, position, slot)",
     ),
     13: (  # What strategies that read documents learned about the topics of a round.
@@ -184,6 +184,12 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
             round {text} NOT NULL, topic {text} NOT NULL, labels {int} NOT NULL, relevant {int} NOT NULL,
             expected {double}, trained {text} NOT NULL, digest {text} NOT NULL, words {text} NOT NULL,
             documents {text} NOT NULL, PRIMARY KEY (round, topic))""",
+    ),
+    14: (  # Versions of the guidelines and of the meanings of grades, to which events refer by their hash.
+        """CREATE TABLE guidelines (
+            number {int} NOT NULL PRIMARY KEY, hash {text} NOT NULL, definition {text} NOT NULL, author {text} NOT NULL,
+            created {text} NOT NULL)""",
+        "CREATE INDEX guidelines_hash ON guidelines (hash)",
     ),
 }
 

@@ -199,6 +199,12 @@ places = _table(
 
 versions = _table("versions", *_keys("name"), *_texts("definition", "created"))
 
+guidelines = _table(
+    "guidelines",
+    Column("number", Integer, primary_key=True),  # in the history
+    *_texts("hash", "definition", "author", "created"),
+)
+
 comparisons = _table("comparisons", *_keys("name"), *_texts("definition", "state", "created"))
 
 series = _table("series", *_keys("id"), *_texts("model", "definition", "created"))

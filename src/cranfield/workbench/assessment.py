@@ -91,6 +91,7 @@ class OwnLabel(NamedTuple):
     sure: bool
     note: str
     passage: str
+    passages: Sequence[tuple[int, int]]  # spans in the whole text
     time: str
 
 
@@ -130,6 +131,7 @@ class JudgingWork(ScriptReply):
     why: str = ""  # why there is nothing to judge
     free_at: str | None = None  # when the next lease ends
     after: str = ""  # the round that must be passed first
+    choose: bool = False  # whether people choose their topics
     rounds: Sequence[RoundChoice] = ()
     needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     guidelines: str = ""
@@ -179,6 +181,7 @@ def work(request: PageRequest, name: str, subject: Subject | None, first: int, a
     return JudgingWork(
         round=name,
         state=state,
+        choose=plan.choose_topics,
         rounds=rounds,
         guidelines=bench.guideline(),
         **reason_for_nothing(plan, leases),
@@ -334,7 +337,7 @@ def own_label_view(documents: Documents, event: Event) -> OwnLabel:
     except DataError:
         document = None
     title = "" if document is None else document.title[:LONGEST_TITLE]
-    fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.time)
+    fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.passages, event.time)
     return OwnLabel(event.id, event.topic, event.document, title, *fields)
 
 

@@ -48,7 +48,7 @@ def submit_rows(
         return make(row, {**base, "seconds": _number(row, "seconds")})
 
     events, refused = read_rows(rows, fields, event_of, known)
-    outcomes = refused | {event.id: submit_alone(log, event, ("time",), refuse) for event in events}
+    outcomes = refused | {event.id: submit_alone(log, event, ("time", "guideline"), refuse) for event in events}
     return in_order(rows, outcomes), [event for event in events if outcomes[event.id].in_log]
 
 

@@ -31,6 +31,7 @@ from cranfield.workbench.assessment import (
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, subjects_in, submit_rows
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import current_hash
 from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
@@ -187,7 +188,8 @@ def _decision(event: Event, lead: str) -> LeadDecision:
 
 def _event(bench: Bench, row: Mapping[str, Any], base: dict[str, Any]) -> Event:
     fields = {name: row[name] for name in ("topic", "document", "grade", "note") if row.get(name) is not None}
-    event = Event.of({"kind": "adjudication", "list": "adjudicate", **fields}, **base)
+    fields |= {"kind": "adjudication", "list": "adjudicate", "guideline": current_hash(bench)}
+    event = Event.of(fields, **base)
     scale = _scale(bench)
     if scale and event.grade not in scale:
         grades = ", ".join(f"{each:g}" for each in sorted(scale))

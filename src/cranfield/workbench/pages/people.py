@@ -6,10 +6,12 @@ from anyio.to_thread import run_sync
 
 from cranfield.base.errors import DataError
 from cranfield.http.refusal import NotFound, Refusal
+from cranfield.reports.qr_code import qr_svg
 from cranfield.store.roles import ROLES
 from cranfield.workbench.access_control import LEAD, NOBODY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import READ
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.sign_in import SHORTEST
 
@@ -150,7 +152,9 @@ def set_me(request: PageRequest) -> ActionResult:
     if theme not in ("", "light", "dark"):
         raise Refusal(f"expected a theme of light, dark or none, found {theme[:20]!r}")
     keys = {each.name: request.form_field(f"key-{each.name}").strip() for each in USUAL}
+    kept = {name: value for name, value in request.site.accounts.settings(request.name).items() if name == READ}
     settings = {
+        **kept,
         "theme": theme,
         "single_keys": request.form_field("single_keys") in ("on", "true", "True"),
         "keys": changed_keys(keys),
@@ -192,7 +196,9 @@ def people(request: PageRequest, invitation_link: str = "") -> Page:
     rows = [{name: getattr(each, name) for name in names} for each in accounts.all()]
     open_ones = [each._asdict() for each in accounts.invitations()]
     values = {"people": rows, "invitations": open_ones, "accounts": request.site.manner.accounts}
-    return Page("People", "people.html", values, {"roles": ROLES, "link_to_give": invitation_link, "days": DAYS})
+    code = qr_svg(invitation_link, "QR code of the link") if invitation_link else ""
+    context = {"roles": ROLES, "link_to_give": invitation_link, "code": code, "days": DAYS}
+    return Page("People", "people.html", values, context, scripts=("copy.js",))
 
 
 @action("/people", LEAD, "accounts.set_role")

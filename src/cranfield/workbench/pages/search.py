@@ -27,6 +27,7 @@ from cranfield.workbench.browser_events import in_order, read_rows, refuse_first
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
 from cranfield.workbench.pages.judge import label_rows, refuse_grade
 from cranfield.workbench.questions.search_index import ready_index
 from cranfield.workbench.rendering import marked
@@ -41,12 +42,13 @@ if TYPE_CHECKING:
     from cranfield.workbench.site import Site
 
 RESULTS = 10  # on a page
-SEARCHED = 1_000_000  # characters in which the best passage is searched
 LAST_RESULT = 1000
+SEARCHED = 1_000_000  # characters in which the snippet is searched
 SNIPPET = 320  # characters
+SEARCHED = 1_000_000  # characters of a text in which the snippet is looked for
 TOPICS = 200  # that the list of topics shows at once
 KINDS = ("judgment", "cannot-judge", "note", "withdrawal")
-LABEL_FIELDS = ("topic", "document", "grade", "sure", "note", "passage", "passages", "aspect")
+LABEL_FIELDS = ("topic", "document", "grade", "sure", "note", "passage", "passages", "aspect", "guideline")
 ROW_FIELDS = (*LABEL_FIELDS, "query", "rank", "time")
 SERVER_FIELDS = ("time", "round", "guideline")  # in which an event that is sent again may differ
 
@@ -101,7 +103,7 @@ def search(request: PageRequest) -> Page:
     status = job.page_status(request) if job is not None and folder is None else 200
     values = {**answer.to_dict(), **state}
     context = {**_context(request, answer), "job": None if folder else job}
-    scripts = ("search.js",) if folder else ("live.js",)
+    scripts = ("search.js", "guidelines.js") if folder else ("live.js",)
     return Page("Search", "search.html", values, context, scripts=scripts, status=status)
 
 
@@ -142,7 +144,7 @@ def _result(site: Site, document: str, rank: int, query: str, labels: Mapping[st
     content = site.document(document)
     if content is None:
         return None
-    text, words = content.text[:SEARCHED], query[:LONGEST_QUERY]
+    text, words = content.text, query[:LONGEST_QUERY]
     start, end = best_passage(text, words, SNIPPET)
     snippet = text[start:end]
     label = labels.get(document)
@@ -165,6 +167,7 @@ def _context(request: PageRequest, answer: SearchWork) -> dict[str, Any]:
         "keys": keys,
         "script": script,
         "longest": LONGEST_QUERY,
+        **guidelines_shown(request),
         "before": link("/search", **here, **{"from": max(0, answer.first - RESULTS) or None}) if answer.first else "",
         "after": link("/search", **here, **{"from": answer.first + RESULTS}) if answer.more else "",
     }
@@ -196,6 +199,7 @@ def post_search(request: PageRequest) -> ActionResult:
 def submit_search_labels(request: PageRequest, rows: Sequence[Any]) -> list[EventOutcome]:
     """Add an assessor's labels of search results, each in a transaction of its own; return their outcomes."""
     known = request.site.known_ids()
+    rows = with_guidelines(request.site.bench, rows)
     events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.name), known)
     log = request.site.bench.log
     for event in events:
@@ -233,5 +237,5 @@ def _submit(request: PageRequest, event: Event, transaction: Transaction) -> Eve
         return submit(transaction, event, bench.log.name, server_fields=SERVER_FIELDS)
     desk = Leaseholder(transaction, name, assessor)
     if event.kind != "withdrawal":
-        event = replace(event, round=name, guideline=desk.plan.guideline)
+        event = replace(event, round=name, guideline=event.guideline or desk.plan.guideline)
     return answer_within(desk, [event], 0, bench.log.name, SERVER_FIELDS)[0][0]

@@ -25,6 +25,7 @@ from cranfield.workbench.job_answers import MEASURES, JobAnswer, answer_page, as
 from cranfield.workbench.jobs import Failed
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import current_hash
 from cranfield.workbench.rendering import marked, marked_around
 from cranfield.workbench.routes import NOTHING, PARTS, ActionResult, Page, PageRequest, RawBody, action, page
 
@@ -53,7 +54,8 @@ def judge_now(site: Site, assessor: str, topic: str, document: str, grade: float
     if scale and grade not in scale:
         grades = ", ".join(f"{each:g}" for each in scale)
         raise DataError(f"expected a grade of {grades}, found {grade:g}")
-    event = Event(topic=topic, document=document, grade=grade, assessor=assessor, list="topic", id=id)
+    label = {"topic": topic, "document": document, "grade": grade, "assessor": assessor, "id": id}
+    event = Event.of({**label, "list": "topic", "guideline": current_hash(bench)})
     refusal = refuse_unknown_ids(event, site.known_ids())
     if refusal is not None:
         raise DataError(refusal[1])
@@ -317,9 +319,11 @@ def label(request: PageRequest) -> Page:
     history = blame(request.site.bench.log, topic, document)
     if request.blind:
         history = replace(history, events=list(_own_events(history.events, request.name)))
+    used = {event.guideline for event in history.events}
+    versions = {key: version for key, version in history.versions.items() if key in used}
     values = {**history.to_dict(), "query": request.site.query_of(topic), "blind": request.blind}
     table = history.to_csv(spreadsheet=True) if history.events else "time\n"
-    return Page(f"Labels of {document}", "label.html", values, {"blame": history}, table)
+    return Page(f"Labels of {document}", "label.html", values, {"blame": history, "versions": versions}, table)
 
 
 def _own_events(events: Sequence[Event], assessor: str) -> Iterator[Event]:

@@ -6,11 +6,13 @@ take for formulas, so a program must not read it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.formats.files.trec import TREC
 from cranfield.judging.log_queries import count_current, decide_log
-from cranfield.judging.policies import Grades, Latest, PolicySettings, goes_by_labels, policies
+from cranfield.judging.policies import Grades, Latest, goes_by_labels, policies
 from cranfield.judging.version_cache import summary_of
 from cranfield.judging.versions import (
     Versions,
@@ -25,6 +27,7 @@ from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.rendering import csv_of
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
+from cranfield.workbench.worker_pool import frozen_values
 
 
 @page("/judgments", VIEWER, "log_queries.decide_log", table=True, menu=("look", 40, ""), qrels=True)
@@ -45,6 +48,9 @@ def judgments(request: PageRequest) -> Page:
     )
 
 
+SMALL = 20_000  # events or judgments: a version of no more is computed by the server's own process
+
+
 @page("/versions", VIEWER, "judging.all_versions", table=True, menu=("look", 40, "Versions"))
 def versions(request: PageRequest) -> Page:
     """Frozen versions of the qrels: name, policy, number of judgments, hash."""
@@ -58,14 +64,12 @@ def versions(request: PageRequest) -> Page:
 @action("/versions", LEAD, "judging.freeze")
 def freeze_now(request: PageRequest) -> ActionResult:
     """Freeze the current labels under a name."""
-    name, policy = request.form_field("name").strip(), request.form_field("policy", "latest")
+    how: dict[str, Any] = {"name": request.form_field("name").strip(), "policy": request.form_field("policy", "latest")}
+    how["note"] = request.form_field("note")
     request.site.bench.import_judgments()
-    version, decided = freeze(request.site.bench.log, name, policy, PolicySettings(), request.form_field("note"))
-    values = {"name": version.name, "hash": version.hash, "documents": version.documents, "notes": decided.notes()}
+    log = request.site.bench.log
+    values = request.site.jobs.freeze(**how) if log.place() > SMALL else frozen_values(*freeze(log, **how))
     return ActionResult("/versions", values)
-
-
-SMALL = 20_000  # judgments of a version that is computed while the page waits
 
 
 @page("/version", VIEWER, "jobs.ask version", table=True, menu=("look", 40, ""), qrels=True)

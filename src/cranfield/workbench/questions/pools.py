@@ -13,17 +13,21 @@ from cranfield.inputs.disk_caches import mark_of
 from cranfield.inputs.selection import has_labels, inputs_of, judgment_source, qrels_of
 from cranfield.judging.adaptive_choice import AdaptivePlan, starts_of
 from cranfield.judging.round_plan import RoundItem, RoundPlan, count_judged, frame_of, plan_items
+from cranfield.judging.round_recall import RoundRecall, round_recall
 from cranfield.judging.round_status import label_pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
 from cranfield.pooling.strategy import STRATEGIES
+from cranfield.reports.notebook import charts_of
 from cranfield.workbench.question import (
     PAGE,
     Names,
     RunsQuestion,
     ScoringQuestion,
     Tell,
+    WorkbenchQuestion,
     answer_html,
     details_html,
+    figures_html,
     scrolling_table,
     verdict_html,
 )
@@ -79,6 +83,13 @@ class PoolPlanQuestion(RunsQuestion):
         about = statistics(inputs_of(bench, self.files(bench)), Depths(self.depth))
         return Both(shown, replace(about, seconds=None), "pool")  # the hours are those of the plan
 
+    def subjects(self, bench: Bench) -> list[tuple[str, str]]:
+        """Topic and document of everything in the pool, with or without a label."""
+        files = inputs_of(bench, self.files(bench), rel=bench.relevant_from)
+        texts = bench.collection if STRATEGIES.named(self.strategy).reads else None
+        how = {"strategy": self.strategy, "seed": self.seed, "cap": self.cap or None}
+        return [(each.topic, each.document) for each in pool(files, Depths(self.depth), collection=texts, **how).items]
+
     def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
         """The documents of the round, the number left out because they are judged, and the frame of the sample.
 
@@ -111,6 +122,37 @@ class PoolPlanQuestion(RunsQuestion):
         if self.again or nothing or STRATEGIES.named(self.strategy).samples:
             return None
         return qrels_of(bench, judgment_source(bench))
+
+
+class RoundRecallQuestion(WorkbenchQuestion):
+    """What a round has found and what may be left, by topic."""
+
+    name = "recall"
+    activity = "estimating what is left to find"
+    round = Text(..., "the round")  # type: ignore[arg-type]
+    topic = Text("", "the topic; default: all")
+    target = Real(0.95, "the recall to reach", 0, 1)
+
+    def refuse(self, bench: Bench) -> None:
+        with bench.log.reading() as transaction:
+            transaction.find_round(self.round)
+
+    def depends_on_labels(self, bench: Bench) -> bool:
+        return True
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        return {}
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        return round_recall(bench.log, self.round, topic=self.topic, target=self.target)
+
+    def html(self, bench: Bench, answer: Answer) -> str:
+        assert isinstance(answer, RoundRecall)
+        figures = [(chart, "The table holds the numbers.") for chart in charts_of(answer)]
+        table = details_html(
+            "Topics", answer_html(replace(answer, models=[]))
+        )  # the page shows the models as they are now
+        return verdict_html(answer.verdict()) + figures_html(figures) + table
 
 
 class ReuseQuestion(ScoringQuestion):

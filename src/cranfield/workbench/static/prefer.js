@@ -1,7 +1,7 @@
 // Preferring one of two: the next pair is here before it is asked for; preferences wait in the outbox.
 import { newId } from "./net.js";
 import { Outbox } from "./queue.js";
-import { listen } from "./keys.js";
+import { RepeatGuard, listen } from "./keys.js";
 import { tell, wake } from "./unsent.js";
 import { build } from "./text.js";
 import { fieldBox } from "./card.js";
@@ -139,10 +139,9 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   if (event.submitter && event.submitter.name === "said") prefer(event.submitter.value);
 });
-form.addEventListener("click", (event) => { // the second click of a double click is about a pair nobody has read
-  if (event.detail > 1 && event.target.closest(".grade")) event.preventDefault();
-}, true);
-$("undo").addEventListener("click", (event) => { if (event.detail < 2) undo(); });
+const guard = new RepeatGuard();
+guard.watch(form, ".grade, #undo");
+$("undo").addEventListener("click", undo);
 $("help").addEventListener("click", acts.help);
 
 const begin = async () => {
@@ -150,7 +149,7 @@ const begin = async () => {
   const values = await askOrSaved(`/prefer.json?${new URLSearchParams({ comparison: config.comparison })}`, `prefer ${config.comparison}`);
   if (!values) return setTimeout(begin, 5000);
   take(values);
-  listen({ keys: config.keys, single: config.single, act: (name) => { if (acts[name]) acts[name](); return !!acts[name]; } });
+  listen({ keys: config.keys, single: config.single, guard, guarded: ["left", "right", "same", "undo"], act: (name) => { if (acts[name]) acts[name](); return !!acts[name]; } });
   document.body.dataset.ready = "1";
 };
 begin();
