@@ -267,7 +267,9 @@ def _trained(plan: Round, topic: str, labels: Mapping[str, bool], texts: TextFea
     state = picker.state()
     words = tuple(RelevantWord(*each) for each in (state.words if state else ()))
     counts = len(labels), sum(labels.values())
-    return TopicModel(topic, *counts, now, state.expected if state else None, words, order, _digest(plan, topic, labels))
+    return TopicModel(
+        topic, *counts, now, state.expected if state else None, words, order, _digest(plan, topic, labels)
+    )
 
 
 UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
