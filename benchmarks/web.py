@@ -17,9 +17,10 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks import table
 from benchmarks.large_workspace import make_large
@@ -28,7 +29,9 @@ from benchmarks.logs import server as postgres
 from benchmarks.suite import Plan
 from benchmarks.table import Row
 from benchmarks.timing import Spread
+from cranfield.commands.judging import lists_of
 from cranfield.inputs.workspace import make_example, open_bench
+from cranfield.judging.adaptive_choice import find_models
 from cranfield.judging.event import Event
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
@@ -42,6 +45,7 @@ SECONDS = 60.0
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 LATE, RATE = 0.1, 200.0  # seconds at the 95th percentile; judgments a second
 KEY, PAINT = 0.05, 1.0
+LEARNING = 0.1  # seconds from a key to the next document while a model is trained
 FIRST, PAGE_CPU = 1.0, 10.0  # seconds: of the first content, and of CPU for the answer after one new label
 MADE, FREEZE_CPU, FREEZE_MEMORY = 60.0, 6.0, 500.0  # seconds, seconds, megabytes
 LOCK, BUSY = 100.0, 50.0  # milliseconds: a writer's wait, and a judgment during a freeze
@@ -138,8 +142,9 @@ def _rows(kind: str, people: int, pause: float, tally: Tally, took: float) -> li
     return [Row("judgments without pauses", where, "serve", late, "the bar", None, rate, "a second", "ms", "≥", RATE)]
 
 
-def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
-    """Keys pressed in Chromium: until the next document is painted; and the first paint of the page."""
+@contextmanager
+def judging_page(port: int, secret: str) -> Iterator[Any]:
+    """`/judge` in Chromium; None if there is no browser."""
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     try:
         from playwright.sync_api import sync_playwright
@@ -147,22 +152,31 @@ def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
         found = None
     if found is None:
         print("no browser, or no playwright: keys are not measured", file=sys.stderr)
-        return []
-    with tempfile.TemporaryDirectory(dir=".") as home, sync_playwright() as driver:
-        folder = Path(home) / "w"
-        [secret] = prepared(folder, None, 1, 500)
+        yield None
+        return
+    with sync_playwright() as driver:
         opened = driver.chromium.launch(
             executable_path=found, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         )
-        with serving(folder) as (_, port):
-            context = opened.new_context(base_url=f"http://127.0.0.1:{port}")
-            context.add_cookies([{"name": f"cranfield-{port}", "value": secret, "url": f"http://127.0.0.1:{port}"}])
-            page = context.new_page()
-            page.goto("/judge")
-            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+        context = opened.new_context(base_url=f"http://127.0.0.1:{port}")
+        context.add_cookies([{"name": f"cranfield-{port}", "value": secret, "url": f"http://127.0.0.1:{port}"}])
+        page = context.new_page()
+        page.goto("/judge")
+        page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+        yield page
+        opened.close()
+
+
+def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
+    """Keys pressed in Chromium: until the next document is painted; and the first paint of the page."""
+    with tempfile.TemporaryDirectory(dir=".") as home:
+        folder = Path(home) / "w"
+        [secret] = prepared(folder, None, 1, 500)
+        with serving(folder) as (_, port), judging_page(port, secret) as page:
+            if page is None:
+                return []
             first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime") / 1e3
             taken = [page.evaluate(PRESS) / 1e3 for _ in range(max(5, round(100 * scale)))]
-        opened.close()
     taken.sort()
     late = Spread.of([taken[int(0.95 * len(taken))]])
     paint = Spread.of([first])
@@ -184,12 +198,50 @@ def browser(plan: Plan, scale: float = 1.0) -> list[Row]:
     ]
 
 
+def learning(plan: Plan, scale: float = 1.0) -> list[Row]:
+    """Keys pressed in Chromium in a round whose model is trained meanwhile, with the labels of others as well."""
+    presses = max(5, round(100 * scale))
+    with tempfile.TemporaryDirectory(dir=".") as home:
+        folder = Path(home) / "w"
+        secret, *others = _learning_round(folder)
+        with serving(folder) as (_, port), ThreadPoolExecutor(1) as beside:
+            named = [f"cranfield-{port}={each}" for each in others]
+            tally = beside.submit(judged, ("127.0.0.1", port), named, 0.4 * presses, 1.0)
+            with judging_page(port, secret) as page:
+                taken = [] if page is None else sorted(page.evaluate(PRESS) / 1e3 for _ in range(presses))
+            confirmed = len(tally.result().confirmed)
+        with closing(open_bench(folder)) as bench, bench.log.reading() as transaction:
+            trained = sum(each.labels for each in find_models(transaction.connection, "1"))
+    if not taken:
+        return []
+    where = f"Chromium, and {len(others)} people with {confirmed} labels; {trained} labels in the models"
+    rows = []
+    for name, quantile, bar in (("p50", 0.5, None), ("p95", 0.95, LEARNING)):
+        late = Spread.of([taken[int(quantile * len(taken))]])
+        what = f"a key until the next document, cal, {name} of {len(taken)}"
+        limit = ("≤", bar * 1e3) if bar else ()
+        rows.append(Row(what, where, "/judge", late, "the bar", None, late.median * 1e3, "ms", "ms", *limit))
+    return rows
+
+
+def _learning_round(folder: Path) -> list[str]:
+    """A workspace with an adaptive round that reads documents, and the secrets of ten assessors."""
+    make_example(folder)
+    with closing(open_bench(folder)) as bench:
+        lists = lists_of([run.path for run in bench.runs()], 100, None)
+        open_round(bench.log, Round(name="1", strategy="cal", lists=lists), [])
+        accounts = Accounts(bench.database)
+        for number in range(10):
+            accounts.create(f"a{number}", "assessor", "no password")
+        return [accounts.begin(f"a{number}") for number in range(10)]
+
+
 # press 1, wait until it is another document, then until that was painted; a pause as of somebody who reads
 PRESS = """async () => {
   const shown = () => document.getElementById("doc-id").textContent;
   const before = shown(), began = performance.now();
   document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "1", code: "Digit1", bubbles: true }));
-  while (shown() === before && performance.now() - began < 2000) await new Promise(requestAnimationFrame);
+  while ((!shown() || shown() === before) && performance.now() - began < 2000) await new Promise(requestAnimationFrame);
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const took = performance.now() - began;
   await new Promise((done) => setTimeout(done, 150));
@@ -364,6 +416,7 @@ SECTIONS: dict[str, Callable[[Plan, float], list[Row]]] = {
     "browser": browser,
     "documents": documents,
     "large": large,
+    "learning": learning,
 }
 
 
