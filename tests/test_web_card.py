@@ -332,6 +332,12 @@ def test_the_script_draws_the_card_that_the_server_draws(site: Served, browser: 
     assert {url.split("/")[2] for url in watched.requests} == {f"127.0.0.1:{site.port}", HOST}
 
 
+def test_the_server_adds_no_blank_to_a_value(site: Served) -> None:
+    page = site.client("ann", "assessor").get("/document?id=p1").text
+    assert '<dt>Price</dt><dd><span dir="auto">12.50 EUR</span></dd>' in page
+    assert '<dd><a href="https://shop.example/tea?id=1" target="_blank" rel="noopener noreferrer" dir="auto">' in page
+
+
 def test_hostile_values_of_every_type_are_shown_and_not_run(site: Served, browser: Any) -> None:
     rows = [RoundItem("q1", each["id"]) for each in (PAGE, ODD)]
     open_round(site.bench.log, Round(name="odd", scale=(0, 1, 2)), rows)
