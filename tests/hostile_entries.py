@@ -54,6 +54,7 @@ PLAIN = {
     "judge next": "labels.jsonl --assessor ann",
     "judge round": "work.db --pool pool.jsonl",
     "judge set": "labels.jsonl 1 paused",
+    "judge change": "labels.jsonl 1 --overlap 2",
     "judge withdraw": "labels.jsonl --assessor bob",
     "serve": ". --port 0",
     "backup": ". -o monday.zip",
