@@ -305,4 +305,5 @@ def too_few_topics(scores: Scores, alpha: float) -> str:
     enough, topics = fewest_topics(len(scores.runs), alpha), scores.informative_topics
     if topics >= enough:
         return ""
-    return f"too few topics to say which run leads: {topics:,} with a relevant document, and it takes {enough}"
+    kind = "" if scores.relevant is None else " with a relevant document"
+    return f"too few topics to say which run is better: {topics:,}{kind}, and it takes {enough}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Flag, Real, Text, Whole
 from cranfield.base.results import Answer, Both, Table
+from cranfield.base.text_layout import counted
 from cranfield.commands.pooling import Depths, pool, reuse, statistics
 from cranfield.inputs.disk_caches import mark_of
 from cranfield.inputs.selection import has_labels, inputs_of, judgment_source, qrels_of
@@ -17,7 +18,7 @@ from cranfield.judging.round_recall import RoundRecall, round_recall
 from cranfield.judging.round_status import label_pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
 from cranfield.pooling.strategy import STRATEGIES
-from cranfield.reports.notebook import charts_of
+from cranfield.reports.charts import Chart, line_chart
 from cranfield.workbench.question import (
     PAGE,
     Names,
@@ -147,11 +148,31 @@ class RoundRecallQuestion(WorkbenchQuestion):
 
     def html(self, bench: Bench, answer: Answer) -> str:
         assert isinstance(answer, RoundRecall)
-        figures = [(chart, "The table holds the numbers.") for chart in charts_of(answer)]
-        table = details_html(
-            "Topics", answer_html(replace(answer, models=[]))
-        )  # the page shows the models as they are now
-        return verdict_html(answer.verdict()) + figures_html(figures) + table
+        figures = [(recall_chart(answer), "The table holds the numbers.")] if answer.judged else []
+        first, *others = answer.verdict()
+        table = next(
+            each for each in answer.content(PAGE) if isinstance(each, Table)
+        )  # the page itself shows the models
+        return verdict_html(first, *others) + figures_html(figures) + scrolling_table(table)
+
+
+def recall_chart(recall: RoundRecall) -> Chart:
+    """Recall by label: as expected, and at the upper bound of what is left."""
+    lefts = {"as expected": recall.expected_left, "at the bound of pool stop, at least": recall.most_left}
+    series = {
+        name: zip(*((n, found / max(1.0, recall.relevant + left)) for n, found in recall.curve), strict=True)
+        for name, left in lefts.items()
+    }
+    where = f"topic {recall.topic}" if recall.topic else counted(len(recall.bounded), "topic")
+    return line_chart(
+        {name: (next(lines), next(lines)) for name, lines in series.items()},
+        "labels",
+        "recall",
+        "Recall by label",
+        subtitle=[f"round {recall.round}, {where}: {recall.judged:,} labels, {recall.relevant:,} relevant"],
+        y_domain=(0, 1),
+        points=False,
+    )
 
 
 class ReuseQuestion(ScoringQuestion):
