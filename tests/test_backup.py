@@ -246,11 +246,11 @@ def test_a_name_that_a_zip_cannot_hold_is_told(folder, tmp_path):
 def test_a_file_that_goes_meanwhile_is_left_out_and_one_that_cannot_be_read_is_named(folder, tmp_path, monkeypatch):
     from cranfield.workbench import backup as room
 
-    usual = room._files
-    monkeypatch.setattr(room, "_files", lambda *given: [*usual(*given), "gone.run"])
+    usual = room.workspace_files
+    monkeypatch.setattr(room, "workspace_files", lambda *given: [*usual(*given), "gone.run"])
     assert backup(str(folder), str(tmp_path / "monday.zip")).files == 0
     (folder / "folder.run").mkdir()
-    monkeypatch.setattr(room, "_files", lambda *given: ["folder.run"])
+    monkeypatch.setattr(room, "workspace_files", lambda *given: ["folder.run"])
     with pytest.raises(DataError, match=r"garden/folder.run: is a directory"):
         backup(str(folder), str(tmp_path / "tuesday.zip"))
     assert not (tmp_path / "tuesday.zip").exists()

@@ -143,7 +143,7 @@ def test_seconds_and_memory_are_limited():
 
 def test_twelve_hostile_inputs_cause_no_fault_and_their_seconds_and_memory_are_printed():
     program = [sys.executable, hostile.__file__, "--cases", "12", "--seed", "26", "--jobs", "1"]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    done = subprocess.run(program, capture_output=True, text=True, errors="backslashreplace", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^slowest: \d+\.\d s \(at most 10\)", done.stdout, re.MULTILINE)
     assert re.search(r"^largest: \d+ MB \(at most 1000\)", done.stdout, re.MULTILINE)

@@ -133,6 +133,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "check": {},
     "pool-plan": {"depth": "5", "overlap": "2"},
     "curves": {"kind": "pr11"},
+    "version": {"version": "spring"},
     "lists": {"one": "bm25", "other": "fusion", "topic": "101"},
     "sides": {"one": "bm25", "other": "fusion", "measures": "nDCG@10"},
 }
@@ -258,25 +259,27 @@ def test_a_folder_without_runs_says_what_to_do(tmp_path):
 
 def test_an_old_result_is_given_at_once_with_the_labels_that_wait(jobs, bench, monkeypatch):
     label = {"topic": "101", "assessor": "ann"}
+    bench.import_judgments()
+    start = bench.log.place()
     bench.log.add([Event(document="d002", grade=2, **label)])
     first = ready(jobs, "leaderboard", **QUICK)
-    assert (first.place, first.newer) == (1, 0)
+    assert (first.place, first.newer) == (start + 1, 0)
     bench.log.add([Event(document=name, grade=1, **label) for name in ("d003", "d004")])
     old = jobs.ask("leaderboard", **QUICK)
-    assert (old.place, old.newer, old.now, old.again) == (1, 2, 3, None)
+    assert (old.place, old.newer, old.now, old.again) == (start + 1, 2, start + 3, None)
     assert old.answer == first.answer
     new = ready(jobs, "leaderboard", refresh=old.now, **QUICK)
-    assert (new.place, new.newer) == (3, 0)
+    assert (new.place, new.newer) == (start + 3, 0)
     assert jobs.ask("leaderboard", refresh=10**9, **QUICK) == new  # nothing newer can be had
     assert jobs.ask("leaderboard", refresh=True, **QUICK) == new
     bench.log.add([Event(document="d005", grade=1, **label)])
-    assert ready(jobs, "leaderboard", refresh=True, **QUICK).place == 4
+    assert ready(jobs, "leaderboard", refresh=True, **QUICK).place == start + 4
     bench.log.add([Event(document="d006", grade=1, **label)])
     monkeypatch.setattr(jobs, "clock", lambda: time.time() + room.OLD + 1)
     beside = jobs.ask("leaderboard", **QUICK)
-    assert (beside.place, beside.newer) == (4, 1)
+    assert (beside.place, beside.newer) == (start + 4, 1)
     assert isinstance(beside.again, Running)
-    assert until(lambda: jobs.ask("leaderboard", **QUICK).place == 5)
+    assert until(lambda: jobs.ask("leaderboard", **QUICK).place == start + 5)
 
 
 def test_a_changed_run_is_another_question(jobs, bench):
@@ -421,6 +424,7 @@ def test_a_process_is_known_by_more_than_its_number():
 def test_large_files_are_hashed_beside(jobs, bench, monkeypatch):
     monkeypatch.setattr(room, "HEAVY", 1)
     monkeypatch.setattr(jobs, "patience", 0)
+    bench.import_judgments()
     go = threading.Event()
     of = bench.hashes.of
     monkeypatch.setattr(bench.hashes, "of", lambda path, progress=None: (go.wait(), of(path, progress))[1])

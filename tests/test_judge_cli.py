@@ -293,3 +293,63 @@ def test_bad_options_of_a_round(tmp_path, typed, said):
     assert answer.code in (2, 3)
     assert said in answer.err
     assert not (tmp_path / "work.db").exists()
+
+
+def status_of(location):
+    return json.loads(cranfield("judge", "status", location, "--format", "json").out)["rounds"][0]
+
+
+def changed(location, *words):
+    answer = cranfield("judge", "change", location, "r1", *words)
+    assert answer.code == 0, answer.err
+    return status_of(location)
+
+
+def test_a_round_is_changed_by_options(location, tmp_path):
+    cranfield("judge", "round", location, "--pool", "pool.jsonl", "--name", "r1", "--assessors", "ann,bob")
+    assert changed(location, "--overlap", 2)["places"] == 58
+    assert changed(location, "--assessors", "ann,bob,cat", "--changed-by", "lea")["changes"][-1]["by"] == "lea"
+    (tmp_path / "topics.txt").write_text("q1\n")
+    some = changed(location, "--topics", tmp_path / "topics.txt")["places"]
+    assert 0 < some < 58
+    assert changed(location, "--all-topics")["places"] == 58
+    changed(location, "--order", "priority")
+    assert changed(location, "--run", "bm25.run", "--depth", 1)["places"] < 58
+    assert changed(location, "--pool", "pool.jsonl", "--overlap", 1)["places"] == 29
+    changed(location, "--assign-topics")
+    assert cranfield("judge", "next", location, "--assessor", "cat").code == 0
+    changed(location, "--choose-topics")
+    told = cranfield("judge", "next", location, "--assessor", "bob", "--format", "json")
+    topics = [each["topic"] for each in json.loads(told.out)["topics"]]
+    got = cranfield("judge", "next", location, "--assessor", "bob", "--topic", topics[0], "--count", 2)
+    assert {line.split("\t")[0] for line in got.out.splitlines()} == {topics[0]}
+    assert changed(location, "--any-topic", "--everybody")["changes"][-1]["what"].startswith("people: ann, bob")
+    assert "labels per document: 1 → 2" in cranfield("judge", "status", location).out
+
+
+def test_an_adaptive_round_is_cut_without_its_runs_and_deepened_with_them(location):
+    words = ("--strategy", "move-to-front", "--run", "bm25.run", "--run", "dense.run", "--depth", 5)
+    cranfield("judge", "round", location, "--name", "r1", *words)
+    assert changed(location, "--depth", 2)["changes"][-1]["what"].startswith("depth: 5 → 2")
+    deeper = cranfield("judge", "change", location, "r1", "--depth", 4)
+    assert (deeper.code, "name the runs with --run" in deeper.err) == (3, True)
+    changed(location, "--depth", 4, "--run", "bm25.run")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 3, "nothing changes"),
+        (("--depth", 3), 3, "name them with --run"),
+        (("--drop", "q1", "nowhere"), 3, "not among the documents"),
+        (("--topic-people", "q1"), 2, "expected TOPIC=NAME,NAME"),
+        (("--topic-people", "q1=ann"), 3, "is assigned to nobody"),
+        (("--everybody", "--assessors", "ann"), 2, "does not go with --everybody"),
+        (("--overlap", 3), 3, "3 labels per document need 3 people, and 2 are named"),
+    ],
+)
+def test_bad_changes_of_a_round(location, words, code, said):
+    cranfield("judge", "round", location, "--pool", "pool.jsonl", "--name", "r1", "--assessors", "ann,bob")
+    answer = cranfield("judge", "change", location, "r1", *words)
+    assert (answer.code, said in answer.err) == (code, True), answer.err
+    assert status_of(location)["changes"] == []

@@ -155,10 +155,10 @@ def plan_of(log, statement: str) -> str:
         ("SELECT * FROM events WHERE assessor = 'a' AND seq < 9 ORDER BY seq DESC LIMIT 50", "events_assessor"),
         ("SELECT * FROM events WHERE topic = 'q' AND document = 'd'", "events_subject"),
         ("SELECT * FROM events WHERE topic = 'q' AND other = 'd' AND other <> ''", "events_other"),
-        ("SELECT * FROM places WHERE round = 'r' AND topic = 'q' AND state = 'free' AND item > 3 "
-         "ORDER BY item, slot LIMIT 1", "places_free_of_topic"),
-        ("SELECT * FROM places WHERE round = 'r' AND state = 'free' ORDER BY item, slot LIMIT 1", "places_free"),
-        ("SELECT * FROM places WHERE round = 'r' AND assessor = 'a' AND state = 'leased' ORDER BY item, slot",
+        ("SELECT * FROM places WHERE round = 'r' AND topic = 'q' AND state = 'free' AND position > 3 "
+         "ORDER BY position, slot LIMIT 1", "places_free_of_topic"),
+        ("SELECT * FROM places WHERE round = 'r' AND state = 'free' ORDER BY position, slot LIMIT 1", "places_free"),
+        ("SELECT * FROM places WHERE round = 'r' AND assessor = 'a' AND state = 'leased' ORDER BY until, position, item",
          "places_held"),
         ("SELECT min(until) FROM places WHERE round = 'r' AND state = 'leased' AND counted = TRUE",
          "places_leased|places_held"),

@@ -6,12 +6,15 @@ import random
 import threading
 from collections import Counter
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from cranfield.base.errors import DataError
 from cranfield.judging import Event, open_log
-from cranfield.judging.round_plan import NoLease, Round, RoundItem
+from cranfield.judging.round_plan import SHUFFLED, NoLease, Round, RoundItem, positions
 from cranfield.judging.rounds import lease, open_round, set_state
+from memory_log import MemoryLog
 
 pytestmark = pytest.mark.every_database
 
@@ -145,17 +148,114 @@ def test_a_change_of_mind_keeps_the_place(log):
     assert [each.grade for each in log.labels()] == [2]
 
 
-def test_gold_is_asked_of_everybody_beside_the_count(log):
-    gold = [RoundItem("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(3)]
-    open_round(log, Round(name="first", gold_share=0.3, seed=4), [*some(12), *gold])
-    given = {"ann": [], "bob": []}
-    for assessor in ("ann", "bob"):
-        while not isinstance(got := lease(log, assessor), NoLease):
-            given[assessor].append(got[0].document)
-            answer(log, got[0])
-    assert all({f"gold{i}" for i in range(3)} <= set(documents) for documents in given.values())
+def gold_of(n):
+    return [RoundItem("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(n)]
+
+
+def judged_by(log, assessor, name=""):
+    """The documents that somebody judges until nothing is left."""
+    documents = []
+    while not isinstance(got := lease(log, assessor, name), NoLease):
+        documents.append(got[0].document)
+        answer(log, got[0])
+    return documents
+
+
+def test_gold_is_asked_beside_the_count_and_never_in_a_row_behind_the_pool(log):
+    open_round(log, Round(name="first", gold_share=0.3, seed=4), [*some(12), *gold_of(3)])
+    given = {assessor: judged_by(log, assessor) for assessor in ("ann", "bob")}
+    assert {f"gold{i}" for i in range(3)} <= set(given["ann"])
     assert len(given["ann"]) == 15
-    assert given["ann"].index("gold0") != 12  # mixed in, not behind
+    assert given["ann"][12:] != ["gold0", "gold1", "gold2"]
+    assert {*given["bob"]} < {f"gold{i}" for i in range(3)}  # there was no document to mix the others with
+
+
+def draws(samples, plan, documents, gold, n):
+    """For many rounds with other seeds: which of an assessor's first documents are gold."""
+    log = MemoryLog(f"draws {samples} {plan}")
+    rows = []
+    for seed in range(samples):
+        name = f"r{seed}"
+        open_round(log, Round(name=name, seed=seed, **plan), [*some(documents), *gold_of(gold)])
+        rows.append([place.document.startswith("gold") for place in lease(log, "ann", name, n)])
+    log.close()
+    return np.array(rows)
+
+
+MANY = pytest.mark.parametrize("samples", [60, pytest.param(2000, marks=pytest.mark.slow)])
+
+
+@MANY
+def test_every_place_of_a_round_is_gold_with_the_same_probability_against_chi_square(samples):
+    rows = draws(samples, {}, 12, 3, 15)
+    assert (rows.sum(axis=1) == 3).all()  # all gold is asked, once
+    expected = samples * 3 / 15
+    statistic = ((rows.sum(axis=0) - expected) ** 2 / expected / (1 - 3 / 15)).sum() * 14 / 15
+    assert stats.chi2.sf(statistic, 14) > 0.001
+
+
+@MANY
+@pytest.mark.parametrize(("share", "exact"), [(0.0, stats.hypergeom(40, 10, 10)), (0.1, stats.binom(10, 0.1))])
+def test_a_part_of_a_round_has_the_planned_share_of_gold_against_the_exact_distribution(samples, share, exact):
+    rows = draws(samples, {"gold_share": share}, 30, 10, 10)
+    counts = np.bincount(rows.sum(axis=1), minlength=11)
+    expected = samples * exact.pmf(range(11))
+    few = expected < 5
+    seen, planned = ([*values[~few], values[few].sum()] for values in (counts, expected))
+    statistic = sum((a - b) ** 2 / b for a, b in zip(seen, planned, strict=True))
+    assert stats.chi2.sf(statistic, len(planned) - 1) > 0.001
+    halves = rows[:, :5].sum(), rows[:, 5:].sum()
+    assert stats.binomtest(int(halves[0]), int(sum(halves))).pvalue > 0.001  # no stretch has more than another
+
+
+def test_the_share_of_gold_stays_as_planned_if_people_share_a_round(tmp_path):
+    log = open_log(str(tmp_path / "work.db"))
+    people = tuple(f"a{i}" for i in range(6))
+    open_round(log, Round(name="r", assessors=people, seed=3), [*some(240, 2), *gold_of(20)])
+    rows = np.array([[each.document.startswith("gold") for each in lease(log, name, "r", 50)] for name in people])
+    log.close()
+    exact = stats.hypergeom(100, 20, 50)  # 80 documents and 20 gold for each, of which this is the first half
+    assert abs(rows.sum() - 6 * exact.mean()) < 4 * 6**0.5 * exact.std()
+    assert stats.chisquare(rows.reshape(6, 5, 10).sum(axis=(0, 2))).pvalue > 0.001
+
+
+def test_a_shuffled_order_says_nothing_about_ranks_against_chi_square():
+    subjects = [("q", f"d{rank}") for rank in range(6)]
+    table = np.zeros((6, 6))
+    for seed in range(3000):
+        for rank, place in enumerate(positions(SHUFFLED, seed, subjects)):
+            table[rank, place] += 1
+    statistic = ((table - 500) ** 2 / 500).sum() * 5 / 6  # rows and columns add up to 3000
+    assert stats.chi2.sf(statistic, 25) > 0.001
+
+
+def test_a_shuffled_order_depends_on_the_seed_and_the_ids_alone():
+    subjects = [(f"q{i % 3}", f"d{i}") for i in range(30)]
+    order = dict(zip(subjects, positions(SHUFFLED, 7, subjects), strict=True))
+    backwards = dict(zip(subjects[::-1], positions(SHUFFLED, 7, subjects[::-1]), strict=True))
+    assert order == backwards
+    fewer = dict(zip(subjects[:20], positions(SHUFFLED, 7, subjects[:20]), strict=True))
+    for topic in ("q0", "q1", "q2"):  # documents that are added leave the others in their order
+        here = [subject for subject in subjects[:20] if subject[0] == topic]
+        assert sorted(here, key=fewer.__getitem__) == sorted(here, key=order.__getitem__)
+    first = sorted(subjects, key=order.__getitem__)[:3]
+    assert {topic for topic, _ in first} == {"q0", "q1", "q2"}  # people who begin at once begin with different topics
+
+
+def test_a_shuffled_round_keeps_its_order_over_a_restart(location):
+    log = open_log(location)
+    open_round(log, Round(name="r", order=SHUFFLED, seed=1), [*some(20), *gold_of(2)])
+    held = [place.document for place in lease(log, "ann", "r", 6)]
+    assert held != sorted(held)
+    log.close()
+    log = open_log(location)
+    assert [place.document for place in lease(log, "ann", "r", 6)] == held
+    everything = [*held[:1]]
+    answer(log, one(log, "ann", "r"))
+    everything += [place.document for place in lease(log, "ann", "r", 22)]
+    assert everything[:6] == held
+    assert len({*everything}) == 22
+    log.close()
 
 
 def test_repeats_ask_the_same_person_again(log):

@@ -393,3 +393,74 @@ def test_a_log_of_old_labels_is_gone_on_with(tmp_path: Path) -> None:
     assert "13 labels so far" in answer.err
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert (len(lines), lines[-1]["assessor"], "id" in lines[-1], "id" in lines[0]) == (14, "eve", True, False)
+
+
+# a search
+
+
+def search(location: str, typed: str, *words: object, assessor: str = "ann") -> Answer:
+    """Search the bundled collection for topic 101 and judge what comes."""
+    line = ["pool", "judge", "--search", 101, "--collection", "allotment", *words, "--judgments", location]
+    return cranfield(*line, "--assessor", assessor, stdin=("\n".join(typed.split("|")) + "\n").encode())
+
+
+def test_results_of_a_search_are_judged_in_the_order_of_the_search(location: str) -> None:
+    answer = search(location, "3|x|/ wick bucket|2|/|/ zeppelin|q")
+    assert answer.code == 0, answer.err
+    assert "topic 101: blossom end rot" in answer.err
+    assert "3 labels kept" in answer.err
+    assert "nothing is left to judge; search: zeppelin: 0 of 0 results judged. / WORDS searches again" in answer.err
+    labels = [(event.kind, event.grade, event.list, event.rank) for event in events(location)]
+    assert labels[:2] == [
+        ("judgment", 3, "search: blossom end rot", 1),
+        ("cannot-judge", None, "search: blossom end rot", 2),
+    ]
+    assert labels[2][:3] == ("judgment", 2, "search: wick bucket")
+    again = search(location, "q", "--query", "wick bucket")  # what one has judged oneself is passed over
+    assert events(location)[2].document not in again.err
+    other = search(location, "1|q", "--query", "wick bucket", assessor="bob")  # what others have judged is not
+    assert other.code == 0
+    assert events(location)[-1].document == events(location)[2].document
+
+
+def test_a_label_of_a_search_fills_the_assignment_at_the_terminal_too(location: str, tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_text('{"topic": "101", "document": "d299", "priority": 1}\n')
+    begin_one = cranfield("judge", "round", location, "--pool", str(tmp_path / "own.jsonl"), "--name", "r1")
+    assert begin_one.code == 0, begin_one.err
+    assert cranfield("judge", "next", location, "--assessor", "ann").out == "101\td299\n"
+    assert search(location, "2|q").code == 0
+    assert [(event.round, event.document) for event in events(location)] == [("r1", "d299")]
+    assert "1 of 1 labels" in cranfield("judge", "status", location).out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--search", "no such", "--collection", "allotment"], 3, "no topic 'no such'"),
+        (["--search", "101"], 2, "name them with --collection"),
+        (["--search", "101", "--pool", "pool.jsonl"], 2, "give one of them"),
+        (["bm25.run", "--query", "wing"], 2, "--query goes with --search"),
+        (["--search", "101", "--collection", "allotment", "--overlap", "2"], 2, "--overlap does not go with --search"),
+        (["--search", "101", "--collection", "allotment", "--depth", "2"], 2, "--depth is for documents of runs"),
+    ],
+)
+def test_a_search_without_a_topic_or_documents_is_refused(words: list[str], code: int, said: str) -> None:
+    answer = cranfield("pool", "judge", *words, "--judgments", "searched.jsonl")
+    assert (answer.code, said in answer.err) == (code, True), answer.err
+
+
+def test_people_choose_topics_at_the_terminal(location: str) -> None:
+    begin(location, "--choose-topics")
+    topics = list(dict.fromkeys(item.topic for item in read_pool(POOL)))
+    first, second = topics[:2]
+    answer = judge(location, f"nowhere|{first}|1|c|{second}|2|q", "--round", "r1")
+    assert "choose a topic of round" in answer.err
+    assert f"{first}: {Counter(item.topic for item in read_pool(POOL))[first]} documents left" in answer.err
+    assert "expected one of these topics, found 'nowhere'" in answer.err
+    assert [(event.topic, event.grade) for event in events(location)] == [(first, 1.0), (second, 2.0)]
+    again = judge(location, "1|q", "--round", "r1")  # goes on where it stopped
+    assert "choose a topic" not in again.err
+    assert events(location)[-1].topic == second
+    everything = "|".join(["1"] * SIZE)
+    rest = judge(location, "|".join(f"{topic}|{everything}" for topic in topics), "--round", "r1", assessor="bob")
+    assert f"expected one of these topics, found {second!r}" in rest.err  # ann is at work on it

@@ -5,15 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from cranfield import evaluate, simulate
+from cranfield import evaluate, read_collection, simulate
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.formats import as_runs
-from cranfield.pooling.simulation import EFFORTS, Simulation, estimates
+from cranfield.formats.runs_and_qrels import as_qrels
+from cranfield.pooling.simulation import EFFORTS, Replay, Simulation, estimates
 from cranfield.pooling.strategy import STRATEGIES, rankings
+from cranfield.pooling.text_features import DocumentTexts
+from shell import cranfield as shell
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RUNS = {"one": {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}, "two": {"q": {"d": 4.0, "c": 3.0, "a": 2.0}}}
 QRELS = {"q": {"a": 1.0, "b": 0.0, "c": 1.0}}
@@ -173,3 +180,49 @@ def test_progress_counts_the_strategies():
     runs = {"one": {"q": {"a": 2, "c": 1}}, "two": {"q": {"b": 2}}}
     simulate({"q": {"a": 1, "b": 1, "c": 0}}, runs, ["depth", "rrf"], progress=lambda *count: counts.append(count))
     assert counts == [(1, 2), (2, 2)]
+
+
+# continuous active learning: its bars, with the runs of three engines to depth 100
+
+
+def made_collection(source: Path, folder: Path) -> tuple[str, list[str]]:
+    """An imported collection, and its runs."""
+    target = str(folder / source.name)
+    if not (folder / source.name).exists():
+        shell("import", str(source), target)
+    runs = [f"{target}-{system}.run" for system in ("sqlite", "bm25s", "tantivy")]
+    for run, system in zip(runs, ("sqlite", "bm25s", "tantivy"), strict=True):
+        shell("run", target, "--system", system, "--depth", "100", "-o", run)
+    return target, runs
+
+
+def learning_and_depth(target: str, runs: list[str], every: int = 1) -> tuple[Replay, Replay]:
+    """The replays of cal and depth to 80 % recall, over every n-th topic."""
+    collection = read_collection(target)
+    qrels = as_qrels(f"{target}/qrels.txt").to_dict()
+    chosen = dict(list(qrels.items())[::every])
+    texts = DocumentTexts.of(collection)
+    result = simulate(chosen, runs, ["cal", "depth"], texts=texts, recall=0.8, missing="skip")
+    return result["cal"], result["depth"]
+
+
+@pytest.mark.parametrize("name", ["cranfield", "cacm"])
+@pytest.mark.slow
+def test_active_learning_halves_the_labels_to_80_percent_recall(name: str, shared: Path, tmp_path: Path) -> None:
+    learning, depth = learning_and_depth(*made_collection(shared / name, tmp_path))
+    assert learning.judgments <= 0.5 * depth.judgments
+    assert learning.total <= 0.58 * depth.total
+    assert learning.slower(depth) <= 0.2
+
+
+def test_active_learning_needs_fewer_labels_on_a_tenth_of_the_topics(shared: Path, tmp_path: Path) -> None:
+    learning, depth = learning_and_depth(*made_collection(shared / "cacm", tmp_path), every=5)
+    assert learning.total <= 0.7 * depth.total
+    assert learning.slower(depth) <= 0.3
+
+
+def test_the_judgments_of_each_topic_add_up_and_are_compared() -> None:
+    depth, learner = replayed()["depth"], replayed()["maxmean"]
+    assert depth.by_topic == {"q": depth.judgments}
+    assert (depth.total, depth.slower(depth)) == (3, 0)
+    assert learner.slower(depth) == float(learner.total > depth.total)

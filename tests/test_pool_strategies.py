@@ -16,8 +16,9 @@ from cranfield.formats import as_runs
 from cranfield.formats.label_files import Judgment
 from cranfield.pooling.pool import Session, pool, session
 from cranfield.pooling.simulation import simulate
-from cranfield.pooling.strategies.learn import DocumentTexts, regression
+from cranfield.pooling.strategies.learn import Learn, RelevanceModel, expected_left, regression
 from cranfield.pooling.strategy import STRATEGIES, Candidates, rankings
+from cranfield.pooling.text_features import DocumentTexts
 from hypotheses import examples
 
 if TYPE_CHECKING:
@@ -220,6 +221,41 @@ def test_cal_names_a_document_that_has_no_text() -> None:
         STRATEGIES.named("cal").start(given, np.random.default_rng(0), TEXTS)
     with pytest.raises(ConventionError, match="--collection"):
         session(RUNS, strategy="cal")
+
+
+@examples(15)
+@given(order=st.permutations([*(f"r{i}" for i in range(5)), *(f"n{i}" for i in range(5))]), between=st.booleans())
+def test_the_same_labels_in_any_order_give_the_same_next_documents(order: list[str], between: bool) -> None:
+    """Also if the model is trained between two labels."""
+    orders = []
+    for names in (order, sorted(order)):
+        picker = STRATEGIES.named("cal").start(candidates(), np.random.default_rng(0), TEXTS)
+        for name in names:
+            picker.know(picker.candidates.number[name], relevant(name))
+            if between and names is order:
+                picker.choose()
+        orders.append(picker.pick_many(20))
+    assert orders[0] == orders[1]
+
+
+def learned(labels: dict[str, bool]) -> tuple[RelevanceModel, dict[int, bool]]:
+    model = RelevanceModel(candidates(), np.random.default_rng(0), TEXTS, Learn())
+    return model, {model.candidates.number[document]: label for document, label in labels.items()}
+
+
+def test_the_words_of_a_model_speak_for_and_against() -> None:
+    model, labels = learned({"r0": True, "r1": True, "n0": False, "n1": False})
+    words = dict(model.words(model.trained(labels), labels))
+    assert words["glass"] > 0 > words["puncture"]
+
+
+def test_what_is_left_is_expected_from_calibrated_scores() -> None:
+    assert expected_left(np.zeros(5), {0: True}) is None
+    labels = {number: number < 4 for number in range(12)}
+    separate = np.array([9.0] * 4 + [0.0] * 8 + [9.0] * 3 + [0.0] * 85)
+    left = expected_left(separate, labels)
+    assert left is not None
+    assert 2 < left < 15
 
 
 def test_the_regression_behind_cal_against_scikit_learn() -> None:

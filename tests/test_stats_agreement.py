@@ -20,10 +20,12 @@ from cranfield.formats import read_qrels
 from cranfield.stats.agreement import (
     AC2,
     COEFFICIENTS,
+    Agreement,
     Labels,
     Patterns,
     against_the_rest,
     agreement,
+    agreement_in_words,
     alike,
     all_forms,
     by_group,
@@ -589,3 +591,37 @@ def test_intervals_hold_as_often_as_they_say(name):
 @pytest.mark.parametrize("name", EVERY)
 def test_intervals_hold_as_often_as_they_say_in_many_trials(name):
     assert 0.92 <= held(name, 100, 1000, 1000) <= 0.98
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (-0.3, -0.5, -0.1, "worse than chance"),
+        (-0.3, -0.5, 0.0, "no better than chance"),
+        (-0.3, NAN, NAN, "no better than chance"),
+        (0.0, -0.2, 0.2, "no better than chance"),
+        (0.01, -0.2, 0.2, "not shown to be better than chance"),
+        (0.9, 0.0, 1.0, "not shown to be better than chance"),
+        (0.9, 1e-9, 1.0, "high, perhaps only low"),
+        (0.01, 1e-9, 0.2, "low, but better than chance"),
+        (0.6669, 0.5, 0.7, "low, but better than chance"),
+        (0.5, NAN, NAN, "low"),
+        (0.667, 0.667, 0.8, "moderate"),
+        (0.667, 0.6669, 0.8, "moderate, perhaps only low"),
+        (0.7999, 0.7, 0.9, "moderate"),
+        (0.8, 0.8, 0.9, "high"),
+        (0.8, 0.7999, 0.9, "high, perhaps only moderate"),
+        (1.0, NAN, NAN, "high"),
+    ],
+)
+def test_words_follow_the_limits_of_krippendorff_and_the_interval(value, low, high, words):
+    assert agreement_in_words(Agreement("krippendorff(metric=ordinal)", value, low, high)) == words
+
+
+@pytest.mark.parametrize("form", all_forms())
+def test_only_a_coefficient_that_is_corrected_for_chance_and_has_a_value_has_words(form):
+    assert bool(agreement_in_words(Agreement(form, 0.9, 0.85, 0.95))) == coefficient(form).corrected
+    assert agreement_in_words(Agreement(form, NAN, reason="one rater only")) == ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,8 @@ import pytest
 from cranfield.judging import event as events_module
 from cranfield.judging.event import Event
 from cranfield.judging.policies import PolicySettings
-from cranfield.judging.round_plan import Round, RoundItem
+from cranfield.judging.round_changes import ChangeRequest, change_round
+from cranfield.judging.round_plan import PRIORITY, SHUFFLED, Round, RoundItem
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.judging.versions import freeze
 from cranfield.store import accounts as accounts_module
@@ -58,7 +60,7 @@ class Secrets(NamedTuple):
 
 WORLDS = (
     Secrets("saffron", ("alpha", "beta", "gamma", "delta"), False, (0, 2, 1, 0, 1), (1, 0, 2, 2)),
-    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), False, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
+    Secrets("cobalt", ("zulu", "yankee", "mike", "november"), True, (2, 1, 0, 2, 2), (2, 2, 0, 0)),
 )
 
 
@@ -66,12 +68,17 @@ def folder_of(folder: Path, secrets: Secrets) -> Path:
     """The files of a workspace; both have the same name."""
     (folder / "runs").mkdir(parents=True)
     rows = [{"id": each, "title": f"Title {each}", "text": f"Text {each} of roses"} for each in DOCUMENTS]
+    rows[0] |= {"image": "rose.png", "price": 3}
+    (folder / "images").mkdir()
+    (folder / "images" / "rose.png").write_bytes(b"\x89PNG\r\n\x1a\nrose")
     (folder / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     topics = [{"id": each, "title": f"roses {each}", "description": "roses", "narrative": ""} for each in TOPICS]
     (folder / "topics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in topics))
     (folder / "guidelines.md").write_text("# Guidelines\n\nRead.\n")
     grades = "".join(f'[grades.{grade}]\nlabel = "label {grade}"\n' for grade in (0, 1, 2))
-    (folder / "collection.toml").write_text(f'name = "c"\ntitle = "c"\n[grades]\nrelevant_from = 1\n{grades}')
+    (folder / "collection.toml").write_text(
+        f'name = "c"\ntitle = "c"\n[grades]\nrelevant_from = 1\n{grades}[card]\nkind = "product"\n'
+    )
     gold = [f"{topic} 0 {each} {grade}\n" for topic in TOPICS for each, grade in zip(GOLD, secrets.gold, strict=True)]
     (folder / "qrels.txt").write_text("".join(gold))
     ahead, turned = POOL, [*POOL[1:], POOL[0]]
@@ -92,6 +99,7 @@ def lived_in(site: Served, secrets: Secrets) -> None:
         site.account(name, "assessor")
     lead = site.client("lea")
     form = {"runs": list(secrets.runs[:2]), "depth": "8", "name": "pooled", "overlap": "2", "assessors": ["ann", "bob"]}
+    form["again"] = "yes"  # the collection has judged every document
     form |= {"gold": "collection", "gold_count": "4", "gold_share": "30", "repeat_share": "20", "seed": "5"}
     opened = lead.send("/rounds/new.json", form)
     assert opened.status == 200, opened.text
@@ -105,6 +113,14 @@ def lived_in(site: Served, secrets: Secrets) -> None:
     ]
     open_round(log, Round(name="entry", passing=0.8, gold_share=1.0, assessors=both), gold)
     open_round(log, Round(name="advanced", after="entry", assessors=both), [RoundItem("t1", "d14")])
+    shuffled = [RoundItem(topic, each, 2) for topic in TOPICS for each in (POOL[::-1] if secrets.backwards else POOL)]
+    gold += [RoundItem("t3", f"g{i}", 0, 1.0, "gold", grade) for i, grade in enumerate(secrets.gold)]
+    open_round(log, Round(name="mixed", order=SHUFFLED, gold_share=0.2, overlap=2, assessors=both), [*shuffled, *gold])
+    open_round(log, Round(name="chosen", order=SHUFFLED, overlap=2, choose_topics=True), shuffled)
+    people = dict.fromkeys(TOPICS, both)
+    open_round(log, Round(name="assigned", order=SHUFFLED, overlap=2, assessors=both, topic_people=people), shuffled)
+    change_round(log, "mixed", ChangeRequest(order=PRIORITY), word)
+    change_round(log, "mixed", ChangeRequest(order=SHUFFLED, drop=[("t2", "d07")]), word)
     open_round(log, Round(name="over", assessors=both), [RoundItem("t1", each) for each in DOCUMENTS[12:]])
     for kind in ("lists", "documents"):
         people = ["ann", "bob", "dora"]
@@ -118,7 +134,9 @@ def lived_in(site: Served, secrets: Secrets) -> None:
     log.add([secret(each, "m/model", source="model") for each in DOCUMENTS[:14]])
     log.add([secret("d03", "lea", kind="adjudication"), secret("d12", "lea", kind="adjudication")])
     bob = site.client("bob", "assessor")
-    for name in ("pooled", "entry", ADAPTIVE, "over"):
+    topic = {"round": "chosen", "topic": "t2"}
+    assert bob.send("/judge/topics.json", topic).status == 200
+    for name in ("pooled", "entry", ADAPTIVE, "over", "mixed", "chosen", "assigned"):
         rows = bob.get(f"/judge.json?round={name}").json()["items"]
         labels = [
             {"id": f"bob-{name}-{place}", "topic": row["topic"], "document": row["document"], "grade": next(grades)}
@@ -138,7 +156,7 @@ def lived_in(site: Served, secrets: Secrets) -> None:
 def own(site: Served, name: str) -> None:
     """The assessor's own labels: the same grade for the same document in both workspaces."""
     client = site.client(name, "assessor")
-    for round_name, count in (("pooled", 4), ("entry", 8)):
+    for round_name, count in (("pooled", 4), ("entry", 8), ("mixed", 6), ("assigned", 3)):
         for turn in range(count):
             [row, *_] = client.get(f"/judge.json?round={round_name}&ahead=1").json()["items"]
             label = {"topic": row["topic"], "document": row["document"], "grade": 1, "note": "mine"}
@@ -193,6 +211,8 @@ def worlds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             site = stack.enter_context(served(folder, db, clock=lambda: NOW))
             lived_in(site, secrets)
             own(site, "ann")
+            while site.client("lea").get("/search.json?topic=t1").status == 202:  # the documents are being indexed
+                time.sleep(0.05)
             sites.append(site)
         yield sites
 
@@ -200,12 +220,14 @@ def worlds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 # what is asked
 
 SUBJECTS = [{"topic": "t1", "document": each} for each in DOCUMENTS]
-ROUNDS = ("pooled", ADAPTIVE, "entry", "advanced", "over", "no such")
+ROUNDS = ("pooled", ADAPTIVE, "entry", "advanced", "over", "mixed", "chosen", "assigned", "no such")
 SHOWN: dict[str, list[dict[str, str]]] = {
     "/": [{}],
     "/api": [{}],
     "/document": [{"id": each, "topic": "t1"} for each in ("d00", "d12", "no such")] + [{}],
     "/enter": [{"key": "no such"}],
+    "/guidelines": [{}, {"now": "1"}, {"version": "none"}, {"since": "sha256"}],
+    "/image": [{"id": "d00", "field": "image"}, {"id": "d01", "field": "image"}, {"id": "d00", "field": "no such"}],
     "/join": [{"invitation": "no such"}],
     "/judge": [
         {},
@@ -215,10 +237,18 @@ SHOWN: dict[str, list[dict[str, str]]] = {
         SUBJECTS[2],
         {"round": "pooled", "ahead": "1", "labels": "1"},
     ],
+    "/judge/topics": [{}, *({"round": each} for each in ("chosen", "mixed", "over", "no such"))],
     "/label": [*SUBJECTS[::3], SUBJECTS[7], {"topic": "t1"}, {"topic": "no such", "document": "d01"}],
     "/login": [{"next": "/runs"}],
     "/me": [{}],
     "/prefer": [{}, {"comparison": "lists"}, {"comparison": "documents"}, {"comparison": "no such"}],
+    "/search": [
+        {},
+        {"words": "t2"},
+        *({"topic": "t1", "query": query} for query in ("roses", "text d03", "", "no such")),
+        {"topic": "t2", "query": "roses", "from": "10"},
+        {"topic": "no such"},
+    ],
     "/topic": [
         {},
         {"words": "roses t1"},
@@ -240,6 +270,7 @@ def judged(round_name: str, *rows: Any) -> dict[str, Any]:
 
 
 SENT: dict[str, list[dict[str, Any]]] = {
+    "/guidelines/read": [{}, {"from": "search"}],
     "/join": [{}, {"invitation": "no such", "name": "x", "password": PASSWORD}],
     "/judge": [
         {},
@@ -263,12 +294,32 @@ SENT: dict[str, list[dict[str, Any]]] = {
         {"round": "pooled", "id": "l", "topic": "t1", "document": "d04", "grade": "1"},
         {"round": "over", "id": "m", "topic": "t1", "document": "d13", "grade": "1"},
     ],
+    "/judge/topics": [
+        {},
+        {"round": "chosen", "topic": "t1"},
+        {"round": "chosen", "topic": "t2"},
+        {"round": "chosen", "topic": "no such"},
+        {"round": "mixed", "topic": "t1"},
+        {"round": "no such", "topic": "t1"},
+    ],
     "/login": [{}, {"name": "ann", "password": "wrong"}, {"name": "ann", "password": PASSWORD}],
     "/logout": [{}],
     "/me": [{"theme": "dark", "single_keys": "on"}, {"theme": "no such"}],
     "/me/password": [{"old": PASSWORD, "new": "short"}, {"old": PASSWORD, "new": PASSWORD}],
     "/me/token": [{"label": "script"}],
     "/me/token/end": [{"id": "1"}],
+    "/search": [  # documents of the pool, of gold, held by others, judged by others, of no round
+        *({"events": [label(f"s-{each}", each, query="roses", rank=1)]} for each in DOCUMENTS),
+        *({"events": [label(f"t-{each}", each, grade=2, query="text", rank=2)]} for each in DOCUMENTS[::3]),
+        {"events": [label("s1", "no such"), label("s2", "d01", topic="no such"), label("s3", "d01", grade=7)]},
+        {"events": [label("bob-pooled-0", "d01"), label("cy-t1-d00", "d00")]},
+        *(
+            {"events": [{"id": f"w-{each}", "kind": "withdrawal", "refers": each}]}
+            for each in ("s-d00", "t-d03", "cy-t1-d00", "bob-pooled-0", "no such")
+        ),
+        {"topic": "t1", "document": "d05", "query": "roses", "rank": "3", "grade": "1", "id": "s-form"},
+        {},
+    ],
     "/prefer": [
         {
             "of": "lists",
@@ -345,7 +396,7 @@ def test_every_route_that_blind_assessors_may_call_says_here_how_it_is_called() 
 def comparable(site: Served, request: Request, reply: Reply) -> tuple[int, str, dict[str, str]]:
     """A reply without what the network adds; in the adaptive round the next document is any document."""
     headers = {name: value for name, value in reply.headers.items() if name != "date"}
-    body = reply.body.decode("utf-8").replace(f"{site.port}", "PORT")
+    body = reply.body.decode("utf-8", "backslashreplace").replace(f"{site.port}", "PORT")
     if f"round={ADAPTIVE}" in request.path:
         body = re.sub(r"\b(d\d\d|t[12])\b", "ANY", body)
         headers.pop("etag", None)

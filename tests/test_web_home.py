@@ -50,7 +50,9 @@ def test_everybody_is_told_what_they_can_do_next(site: Served) -> None:
 def test_rounds_and_versions_are_listed_and_open_rounds_come_first(tmp_path: Path) -> None:
     with served(example(tmp_path / "w")) as site:
         lead = site.client("ann")
-        assert lead.send("/rounds/new.json", {"runs": ["bm25"], "depth": "2", "name": "r1"}).status == 200
+        assert (
+            lead.send("/rounds/new.json", {"runs": ["bm25"], "depth": "2", "again": "yes", "name": "r1"}).status == 200
+        )
         values = lead.get("/index.json").json()
         assert [(each["name"], each["state"], each["done"]) for each in values["rounds"]] == [("r1", "open", 0)]
         bob = site.client("bob", "assessor").get("/index.json").json()

@@ -52,7 +52,7 @@ def test_who_judges_blind_finds_only_what_opens(site: Served) -> None:
     for path in ("/me", "/nowhere"):  # a refusal has the same menu
         head = client.get(path).text.partition("<main")[0]
         paths = re.findall(r'<li><a href="([^"]+)"', head)
-        assert paths == ["/judge", "/prefer", "/topic"]
+        assert paths == ["/judge", "/search", "/prefer", "/topic", "/guidelines"]
     assert all(client.get(path).status == 200 for path in paths)
 
 

@@ -24,7 +24,8 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.http.connections import ClientLimits
 from cranfield.http.serving import ServerSettings, checked
 from cranfield.workbench.pages.people import own_path
-from cranfield.workbench.serve import SERVING, entrance, local_name, new_link
+from cranfield.workbench.serve import SERVING, entrance, new_link
+from cranfield.workbench.site import local_name
 from shell import cranfield
 from workbench import PASSWORD, Client, Process, Served, example, served
 

@@ -42,6 +42,9 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/adjudicate": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
     "/agreement": [{}, {"round": ROUND}],
     "/api": [{}],
+    "/backup": [{}],
+    "/backup/file": [{}],
+    "/card": [{}, {"id": DOCUMENT}, {"id": EVIL * 2}],
     "/compare": [{}, {"one": RUN, "other": "plain.json", "measures": "nDCG@10 AP"}, {"one": RUN, "other": RUN}],
     "/diff": [{}, {"a": VERSION}],
     "/document": [
@@ -51,6 +54,9 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
         {"id": "empty"},
         {"id": EVIL * 2},
     ],
+    "/guidelines": [{}, {"since": EVIL}, {"version": "sha256"}],
+    "/guidelines/edit": [{}],
+    "/image": [{"id": DOCUMENT, "field": "image"}, {"id": DOCUMENT, "field": EVIL, "n": "1"}],
     "/import": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
     "/judge": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
@@ -67,20 +73,36 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/people": [{}],
     "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
     "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
+    "/recall": [{"round": ROUND}, {"round": ROUND, "topic": TOPIC}, {"round": DRAWN}, {"round": EVIL}],
+    "/judgments": [{}, {"policy": "majority"}, {"policy": EVIL}],
     "/round": [{"name": ROUND}, {"name": EVIL}],
     "/rounds": [{}],
     "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],
     "/runs": [{}, {"new": RUN}, {"new": EVIL, "measures": EVIL}, {"judgments": "log"}],
+    "/search": [{}, {"words": EVIL}, {"topic": TOPIC}, {"topic": TOPIC, "query": EVIL}, {"topic": "2", "query": ""}],
     "/topic": [{}, {"topic": TOPIC, "one": RUN, "other": "plain.json", "document": DOCUMENT}, {"topic": EVIL + "?"}],
     "/version": [{"name": VERSION}, {"name": EVIL}],
     "/versions": [{}],
 }
+CARD = """[card]
+image_hosts = ["img.example"]
+fields = [
+    {name = "url", type = "link"},
+    {name = "image", type = "image", alt = "alt"},
+    {name = "price", type = "number", unit_from = "alt"},
+    {name = "text"},
+    {name = "day", type = "date"},
+    {name = "about"},
+]
+"""
 SESSIONS = ("/enter",)  # they begin a session and show nothing
+FILES = ("/image",)  # no pages: what is in the reply is a file
 
 
 def walk(ending: str = "") -> list[str]:
     """The address of every page with every set of parameters; of its twin with an ending."""
-    pages = [entry for entry in entries() if entry.method == "GET" and entry.path not in SESSIONS]
+    without = SESSIONS if ending else (*SESSIONS, *FILES)
+    pages = [entry for entry in entries() if entry.method == "GET" and entry.path not in without]
     missing = [entry.path for entry in pages if entry.path not in PARAMETERS]
     assert not missing, f"tests/walks.py, PARAMETERS: say how to open {', '.join(missing)}"
     return [
@@ -103,8 +125,10 @@ def settled(client: Client) -> None:
 def hostile(folder: Path) -> Path:
     """A workspace with the hostile string wherever a text may stand."""
     (folder / "runs").mkdir(parents=True)
+    odd: dict[str, Any] = {"url": "javascript:alert(1)", "image": ["https://evil.example/x.png", f"data:{EVIL}"]}
+    odd |= {"price": EVIL, "day": EVIL, "about": [EVIL, {EVIL: EVIL}], "alt": EVIL}
     documents = [
-        {"id": DOCUMENT, "title": EVIL, "text": f"{EVIL} roses {EVIL}", EVIL: EVIL, "url": "javascript:alert(1)"},
+        {"id": DOCUMENT, "title": EVIL, "text": f"{EVIL} roses {EVIL}", EVIL: EVIL, **odd},
         {"id": ARABIC, "title": ARABIC, "text": f"{ARABIC} roses \u202e{EVIL}"},
         {"id": "empty", "title": "", "text": ""},
         {"id": "d1", "title": "Roses", "text": "roses and more " * 300},
@@ -120,6 +144,7 @@ def hostile(folder: Path) -> Path:
         f'name = "hostile"\ntitle = {said}\n[grades]\nrelevant_from = 1\n'
         + "".join(f"[grades.{grade}]\nlabel = {said}\nmeaning = {said}\n" for grade in (0, 1, 2))
         + f'[[aspects]]\nname = "trust"\nquestion = {said}\nfrom_grade = 0\n[aspects.grades]\n0 = {said}\n1 = {said}\n'
+        + CARD
     )
     (folder / "qrels.txt").write_text("2 0 d1 1\n2 0 empty 0\n")
     (folder / "guidelines.md").write_text(f"# {EVIL}\n\n{EVIL}\n")
@@ -140,6 +165,7 @@ def filled(site: Served) -> None:
             grade = (hash(one.topic == TOPIC) + place) % 3
             said: dict[str, Any] = {"note": EVIL, "seconds": 5.0, "assessor": name, "round": ROUND}
             log.add([Event(topic=one.topic, document=one.document, grade=grade, **said)])
+    site.account("nobody", "assessor")
     asked_of_a_model(log)
     freeze(log, VERSION, "latest", PolicySettings(), EVIL)
     for name, kind in ((LISTS, "lists"), (PAIRS, "documents")):

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -24,6 +24,7 @@ from cranfield.http.serving import ServerSettings, bound, server
 from cranfield.inputs.workspace import make_example, open_bench
 from cranfield.workbench.app import application
 from cranfield.workbench.jobs import Jobs
+from cranfield.workbench.many_workspaces import WorkspaceServer, prefix_of
 from cranfield.workbench.sign_in import Passwords
 from cranfield.workbench.site import Site
 from cranfield.workbench.worker_pool import WorkerPool
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cranfield.http.connections import ClientLimits
+    from cranfield.http.connections import ClientLimits, Listener
+    from cranfield.inputs.workspace import Bench
     from cranfield.workbench.worker_pool import WorkerTask
 
 PASSWORD = "correct horse battery staple"
@@ -57,8 +59,8 @@ class Reply(NamedTuple):
 class Client:
     """Somebody at a server, with a session or a token, as a browser's own pages would send it."""
 
-    def __init__(self, port: int, cookie: str = "", host: str = "127.0.0.1", token: str = "") -> None:
-        self.port = port
+    def __init__(self, port: int, cookie: str = "", host: str = "127.0.0.1", token: str = "", prefix: str = "") -> None:
+        self.port, self.prefix = port, prefix
         self.headers = {"Host": f"{host}:{port}"}
         self.headers |= {"Cookie": cookie} if cookie else {}
         self.headers |= {"Authorization": f"Bearer {token}"} if token else {}
@@ -69,7 +71,7 @@ class Client:
         sent = {name: value for name, value in {**self.headers, **given}.items() if value is not None}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            connection.putrequest(method, self.prefix + path, skip_host=True, skip_accept_encoding=True)
             for name, value in sent.items():
                 connection.putheader(name, value)
             if body is not None:
@@ -115,7 +117,7 @@ class Served:
 
     def client(self, name: str = "", role: str = "lead") -> Client:
         """Somebody of a role, or nobody."""
-        return Client(self.port, self.account(name, role) if name else "")
+        return Client(self.port, self.account(name, role) if name else "", prefix=self.site.manner.path)
 
     def context(self, browser: Any, name: str, role: str, **options: Any) -> Any:
         """A browser in which somebody is signed in."""
@@ -187,32 +189,70 @@ def served(
     opened, how = bound(
         ServerSettings(port=0, accounts=accounts, tls=pem is not None or bool(manner.get("proxy")), **manner), limits
     )
-    opened.listen()
+    site = site_for_tests(bench, how, opened)
+    try:
+        with running(application(site), how, opened, pem):
+            yield Served(site)
+    finally:
+        site.jobs.close()
+        bench.close()
+
+
+@contextmanager
+def served_together(
+    *folders: Path, parent: Path | None = None, accounts: bool = True, **manner: Any
+) -> Iterator[tuple[WorkspaceServer, dict[str, Served]]]:
+    """Serve several folders from a thread, each under its prefix."""
+    opened, how = bound(ServerSettings(port=0, accounts=accounts, tls=bool(manner.get("proxy")), **manner))
+    sites: list[Site] = []
+
+    def open_site(folder: str | Path) -> Site:
+        own = replace(how, path=prefix_of(str(folder)))
+        sites.append(site_for_tests(open_bench(folder), own, opened))
+        return sites[-1]
+
+    together = WorkspaceServer(how, [open_site(each) for each in folders], [], parent and str(parent), open_site)
+    try:
+        with running(together, how, opened):
+            yield together, {site.bench.name: Served(site) for site in sites}
+    finally:
+        for site in sites:
+            site.jobs.close()
+            site.bench.close()
+
+
+def site_for_tests(bench: Bench, manner: ServerSettings, opened: Listener) -> Site:
+    """A workspace whose questions are answered by the one worker process of all tests."""
     jobs = Jobs(bench)
     jobs.workers = SharedWorkers()
-    site = Site(bench, jobs, how, opened.connections.limits)
+    site = Site(bench, jobs, manner, opened.connections.limits)
     site.passwords = Passwords(memory=8, rounds=1)  # the usual ones take a tenth of a second each
     site.index_loader.patience = 30  # a machine at work on other tests takes its time
+    return site
+
+
+@contextmanager
+def running(app: Any, manner: ServerSettings, opened: Listener, pem: Path | None = None) -> Iterator[None]:
+    """An application at work in a thread."""
+    opened.listen()
     certificate = None if pem is None else str(pem)
-    running = server(application(site), how, opened, certificate, certificate)
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [opened]}, daemon=True)
+    uvicorn = server(app, manner, opened, certificate, certificate)
+    thread = threading.Thread(target=uvicorn.run, kwargs={"sockets": [opened]}, daemon=True)
     thread.start()
-    while not running.started:
+    while not uvicorn.started:
         assert thread.is_alive()
         time.sleep(0.01)
     try:
-        yield Served(site)
+        yield
     finally:
-        running.should_exit = True
+        uvicorn.should_exit = True
         thread.join(10)
-        jobs.close()
-        bench.close()
         opened.close()
 
 
-def waited(site: Served, path: str, *parts: str) -> Any:
-    """The JSON of a page when its jobs are done, those of some parts too."""
-    client = site.client("vic", "viewer")
+def waited(site: Served, path: str, *parts: str, who: tuple[str, str] = ("vic", "viewer")) -> Any:
+    """The JSON of a page when its jobs are done, those of some parts too; it is asked by a viewer, or by somebody else."""
+    client = site.client(*who)
     for _ in range(600):
         values = client.get(path).json()
         if all(each.get("state") != "running" for each in (values, *(values[part] for part in parts))):

@@ -136,5 +136,15 @@ def _draw_chart(result: Any) -> str:
     return chart
 
 
+def _open_judgments(word: str) -> Any:
+    """The judgments of a log, a version or a workspace; any other word unchanged.
+
+    `formats` calls this function, so that it need not import `inputs` and `judging`.
+    """
+    import importlib
+
+    return importlib.import_module("cranfield.inputs.logs").judgments_of(word)
+
+
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES, *_ROOMS])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
+    from cranfield.base.card import CardTemplate
     from cranfield.base.kernels.table import Floats, Ints
 
 
@@ -175,6 +176,7 @@ class Qrels:
         self.relevant_from: float | None = None  # the lowest relevant grade of the collection, if it is not 1
         self.corpus: Callable[[], Iterator[Document]] | None = None  # the documents of the collection, if there is one
         self.explained = False  # whether the collection explains its grades, and so which of them are relevant
+        self.workspace: str | None = None  # the folder that the judgments belong to, with its topics and runs
         self.remarks: list[str] = []  # how several labels were aggregated into the grades
         self._text = source if isinstance(source, TextSource) else None
         if not isinstance(source, (Mapping, TextSource, RowTable)):
@@ -228,6 +230,13 @@ class Qrels:
             rows = np.flatnonzero(self.grade == grade)
             return self._text.line(int(self._start[rows].min())) if len(rows) else None
         return next((row.line for row in self.file_rows() or () if row.value == grade), None)
+
+    def lines(self) -> list[int] | None:
+        """The line of each judgment in its file; None if the judgments come from no file of lines."""
+        if self._text is None:
+            return None
+        ends = np.flatnonzero(np.frombuffer(self._text.buffer, np.uint8) == ord("\n"))
+        return [int(place) + 1 for place in np.searchsorted(ends, self._start)]
 
     @property
     def from_text(self) -> bool:
@@ -333,6 +342,7 @@ class Collection:
         grades: Mapping[float, Grade] | None = None,
         relevant_from: float = 1,
         aspects: Sequence[Aspect] = (),
+        card: CardTemplate | None = None,
         n_documents: int | None = None,
         meta: Mapping[str, Any] | None = None,
         path: str | None = None,
@@ -342,6 +352,7 @@ class Collection:
         self.grades: dict[float, Grade] = dict(sorted((grades or {}).items()))
         self.relevant_from = relevant_from
         self.aspects = tuple(aspects)  # further questions to assessors
+        self.card = card  # how a document is shown to assessors; None: title and text
         self.meta: dict[str, Any] = dict(meta or {})  # the content of collection.toml
         self._documents, self._topics, self._qrels, self._subtopics = documents, topics, qrels, subtopics
         self._n_documents = n_documents

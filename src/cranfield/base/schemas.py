@@ -488,9 +488,11 @@ def read_json(text: str | bytes, shape: type[T], where: str, **defaults: Any) ->
 
 
 class TomlFile(Generic[T]):
-    """A TOML file with a schema: its value, and the line of each key."""
+    """A TOML file with a schema: its value, and the line of each key. Keys of `also` are allowed and ignored."""
 
-    def __init__(self, path: str | os.PathLike[str], shape: type[T], **defaults: Any) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], shape: type[T], also: tuple[str, ...] = (), **defaults: Any
+    ) -> None:
         self.path = os.fspath(path)
         self.text = _text_of(self.path)
         try:
@@ -504,7 +506,7 @@ class TomlFile(Generic[T]):
         except ValueError as error:  # a whole number of thousands of digits, a date that is none
             raise DataError(f"{self.path}: expected TOML ({error})") from None
         try:
-            self.value: T = _checked(self.data, shape, (), defaults)
+            self.value: T = _checked(self.data, shape, also, defaults)
         except Mismatch as error:
             self.refuse(str(error), *error.place)
 

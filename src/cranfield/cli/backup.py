@@ -16,7 +16,7 @@ from cranfield.cli import options
 from cranfield.cli.options import option
 from cranfield.cli.output import about, progress
 
-PLACE = 79
+PLACE = 78
 
 
 @options.command(__doc__)

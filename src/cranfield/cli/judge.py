@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cranfield.base.parameters import masked, real
+from cranfield.base.parameters import masked, real, shortened
 from cranfield.cli import option_values, options
 from cranfield.cli.options import COUNT, INPUT, NEW_FILE, InputPath, RegistryName, option, rare, scale_option
 from cranfield.cli.output import note, notes, put, show, show_answer
@@ -113,7 +113,8 @@ def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @option("--policy", "Policy that aggregates labels into qrels; judge aggregate lists them.")
 @option(
     "--sources LIST",
-    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs and qrels]",
+    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs; human,import,collection for "
+    "qrels]",
     callback=_sources,
 )
 @option("-o --output")
@@ -160,6 +161,38 @@ def _withdraw(log: str, **what: Any) -> None:
     note(f"{count:,} events withdrawn in {masked(log)}")
 
 
+@log_command("pseudonymise")
+@click.argument("name")
+@option("--pseudonym NAME", "Pseudonym.  [default: person-1, or the next number that is free]", default="")
+@option("--changed-by NAME by", "Name of the person who does this.", default="")
+@options.shape("text", "json")
+def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
+    """Replace the name of an assessor by a pseudonym, everywhere in a log.
+
+    Labels, agreement, qrels and versions stay as they are. The account is switched off. Notes that may hold the name are
+    listed for you to read. Stop servers that have a JSON-lines log open.
+
+    \b
+    $ cranfield judge pseudonymise work.db ann
+    """
+    from cranfield.commands.judging import pseudonymise
+
+    show(pseudonymise(log, name, **how), shape)
+
+
+def _topic_people(
+    ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> dict[str, tuple[str, ...]] | None:
+    """Read `TOPIC=NAME,NAME` as the people of a topic."""
+    answer = {}
+    for each in value:
+        topic, equals, names = each.rpartition("=")
+        if not equals or not topic or not _people(names):
+            raise click.BadParameter(f"expected TOPIC=NAME,NAME…, found {each!r}", ctx, parameter)
+        answer[topic] = _people(names)
+    return answer or None
+
+
 @log_command("round")
 @option("--name NAME", "Name of the round.", default="1")
 @option("--pool FILE", "Pool of documents to judge, in order of priority.")
@@ -202,12 +235,21 @@ def _withdraw(log: str, **what: Any) -> None:
     callback=share,
 )
 @rare("--after NAME", "Qualifying round that assessors must pass first.", default="")
+@option(
+    "--order",
+    "Order of the documents: shuffled within topics, or by the priority of the pool.  [default: shuffled]",
+    type=RegistryName("round_orders"),
+    default=None,
+)
+@option("--assign-topics", "Assign topics to the assessors evenly, each to as many people as --overlap.", is_flag=True)
+@rare("--topic-people TOPIC=NAME,NAME… topic_people", "People for a topic.", multiple=True, callback=_topic_people)
+@option("--choose-topics", "Let people choose their topics.", is_flag=True)
 @option("--guidelines FILE guideline", "Guidelines for the assessors. The round records their hash.")
 @scale_option
-def _round(log: str, assessors: str | None, **how: Any) -> None:
+def _round(log: str, assessors: str | None, order: str | None, assign_topics: bool, **how: Any) -> None:
     """Begin a round of judging.
 
-    A round states who judges which documents, and how many people judge each.
+    A round states who judges which documents, and how many people judge each. cranfield judge change changes it.
 
     \b
     $ cranfield judge round work.db --pool pool.jsonl --assessors ann,bob,cat --overlap 2
@@ -215,24 +257,68 @@ def _round(log: str, assessors: str | None, **how: Any) -> None:
     from cranfield.commands.judging import begin_round
 
     if how["strategy"]:
-        options.refuse_idle("does not go with --strategy", "double")
+        options.refuse_idle("does not go with --strategy", "double", "order")
     else:
         options.refuse_idle("goes with --strategy", "runs", "depth", "rel")
-    drawing = ("strategy", "sample", "sample_topics", "double", "gold_share", "repeat_share")
-    if not any(how[name] for name in drawing):
-        options.refuse_idle(
-            "goes with --sample, --sample-topics, --double-share, --gold-share, --repeat-share or --strategy", "seed"
-        )
-    people = tuple(dict.fromkeys(name.strip() for name in (assessors or "").split(",") if name.strip()))
-    show(begin_round(log, assessors=people, **how), "table")
+    if assign_topics:
+        options.refuse_idle("does not go with --assign-topics", "topic_people", "choose_topics")
+    how |= ({"order": order} if order else {}) | {"topic_people": how["topic_people"] or {}}
+    show(begin_round(log, assessors=_people(assessors or ""), spread_topics=assign_topics, **how), "table")
+
+
+def _people(names: str) -> tuple[str, ...]:
+    """The names in a list with commas."""
+    return tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+
+
+@log_command("change")
+@click.argument("round")
+@option("--assessors NAME,NAME…", "Assessors of the round from now on.")
+@option("--everybody", "Let everybody judge.", is_flag=True)
+@option("--overlap", "Number of people who judge each document.", type=click.IntRange(1, 1000), default=None)
+@option("--topics", "Judge only the topics in this file from now on.")
+@option("--all-topics", "Judge all topics of the round again.", is_flag=True)
+@option("--order", "Order of the documents that are left.", type=RegistryName("round_orders"), default=None)
+@option("--pool FILE", "Pool of the documents to judge from now on.")
+@option("--run RUN runs", "Run whose top documents are judged from now on.", multiple=True, type=INPUT)
+@option("--depth", "Number of documents to take from each run.", type=COUNT, default=None)
+@option("--assign-topics", "Assign topics to the assessors anew, evenly.", is_flag=True)
+@rare("--topic-people TOPIC=NAME,NAME… topic_people", "People for a topic.", multiple=True, callback=_topic_people)
+@option("--choose-topics/--any-topic", "Let people choose their topics, or give them any topic.", default=None)
+@option("--drop", "Document to leave out from now on.", nargs=2, multiple=True, metavar="TOPIC DOCUMENT")
+@option("--offer", "Skipped document to hand out again.", nargs=2, multiple=True, metavar="TOPIC DOCUMENT")
+@option("--changed-by NAME by", "Name of the person who changes the round, which the log keeps.", default="")
+def _change(log: str, round: str, everybody: bool, all_topics: bool, topics: str | None, **how: Any) -> None:
+    """Change a round while it is open.
+
+    Labels stay as they are. Leases of people and topics that leave the round end. Documents that are being judged may be
+    finished. The log keeps every change; judge status lists them.
+
+    \b
+    $ cranfield judge change work.db 1 --overlap 3 --order priority
+    """
+    from cranfield.commands.judging import change
+
+    if everybody:
+        options.refuse_idle("does not go with --everybody", "assessors")
+    if all_topics:
+        options.refuse_idle("does not go with --all-topics", "topics")
+    if how["pool"]:
+        options.refuse_idle("does not go with --pool", "runs")
+    names = how.pop("assessors")
+    how["assessors"] = () if everybody else None if names is None else _people(names)
+    how |= {"topics": ()} if all_topics else {}
+    show(change(log, round, topics_file=topics, **how), "table")
 
 
 @log_command("next")
 @option("--assessor NAME", "Name of the assessor.", required=True)
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
 @option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
+@option("--topic ID", "Topic that the assessor chooses, in a round in which people choose.", default="")
+@option("--collection", "Collection with the texts of documents, for a round whose strategy reads them.")
 @options.shape("text", "json")
-def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
+def _next(log: str, assessor: str, round: str, n: int, topic: str, collection: str | None, shape: str) -> None:
     """Lease the next documents to an assessor.
 
     \b
@@ -243,11 +329,14 @@ def _next(log: str, assessor: str, round: str, n: int, shape: str) -> None:
     from cranfield.commands.judging import next_item
     from cranfield.judging.round_plan import NoLease
 
-    answer = next_item(log, assessor, round, n)
+    answer, choices = next_item(log, assessor, round, n, topic, collection)
     leases, reason = ([], answer._asdict()) if isinstance(answer, NoLease) else (answer, {})
+    reason |= {"topics": [each._asdict() for each in choices]} if choices else {}
     if isinstance(answer, NoLease):
         when = f"; ask again at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""
         note(f"{answer.why}{when}")
+        for choice in choices:
+            note(f"  {choice.in_words()}")
     if shape == "json":
         put(json.dumps({"items": [each._asdict() for each in leases], **reason}))
         return
@@ -287,6 +376,74 @@ def _set(log: str, round: str, state: str) -> None:
     note(f"round {round} is {state}")
 
 
+def _meaning(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[float, tuple[str, str]]:
+    """Read `2=highly relevant: Answers the question.` as a grade, its label and its meaning."""
+    grades = {}
+    for text in value:
+        grade, equals, rest = text.partition("=")
+        label, _, meaning = rest.partition(":")
+        try:
+            grades[real(grade.strip())] = label.strip(), meaning.strip()
+        except ValueError:
+            equals = ""
+        if not equals:
+            expected = "expected GRADE=LABEL or GRADE=LABEL: MEANING"
+            raise click.BadParameter(f"{expected}, found {shortened(text)!r}", ctx, parameter)
+    return grades
+
+
+@log_command("guidelines")
+@option("--version HASH", "Version to show: the beginning of its hash.  [default: the one in force]", default="")
+@option("--since HASH", "Show what changed since this version.", default="")
+@option("--write FILE path", "Replace the text of the guidelines with this file.", type=INPUT)
+@option(
+    "--grade G=LABEL grades",
+    "Name a grade, or change its label: '2=highly relevant'. A meaning follows after a colon: '2=highly relevant: …'.",
+    multiple=True,
+    callback=_meaning,
+)
+@option("--remove-grade G removed", "Remove a grade that no label uses.", multiple=True, type=float)
+@option("--relevant-from G", "Lowest relevant grade of the collection.", type=float)
+@option("--author NAME", "Name of the person who edits; the history keeps it.", default="")
+@options.output("table", "json")
+def _guidelines(
+    log: str,
+    version: str,
+    since: str,
+    path: str | None,
+    grades: dict[float, tuple[str, str]],
+    removed: tuple[float, ...],
+    relevant_from: float | None,
+    author: str,
+    **display: Any,
+) -> None:
+    """Show or edit the guidelines and the meanings of grades.
+
+    Instead of LOG, name the folder of a workspace to see what is in force, and to edit it. A log shows the versions under
+    which its labels were given.
+
+    \b
+    $ cranfield judge guidelines work.db
+    """
+    from cranfield.commands.guidelines import guidelines_report, write_guidelines
+    from cranfield.commands.judging import read_guidelines
+
+    if path is None and not grades and not removed and relevant_from is None:
+        options.refuse_idle("goes with --write, --grade, --remove-grade or --relevant-from", "author")
+        show(guidelines_report(log, version, since), **display)
+        return
+    options.refuse_idle("does not go with an edit", "version", "since")
+    edited = write_guidelines(
+        log,
+        author=author,
+        text=None if path is None else read_guidelines(path),
+        grades=grades,
+        removed=removed,
+        relevant_from=relevant_from,
+    )
+    show(edited, **display)
+
+
 @log_command("blame")
 @click.argument("topic")
 @click.argument("document")
@@ -311,8 +468,9 @@ deciding = options.together(
     option("--aspect"),
     option(
         "--sources LIST",
-        "Sources whose labels count. Labels of models count only if model is in the list.",
-        default="human,import",
+        "Sources whose labels count. A judgment of the collection counts where no person labelled the document. "
+        "Labels of models count only if model is in the list.",
+        default="human,import,collection",
         callback=_sources,
     ),
     option(

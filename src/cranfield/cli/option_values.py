@@ -25,6 +25,7 @@ MEMBERS = {  # the module that has the names, and what holds them: a registry, a
     "policies": "judging.policies:policies",
     "prompts": "judging.llm.questions:bundled",
     "roles": "store.roles:ROLES",
+    "round_orders": "judging.round_plan:ORDERS",
     "round_states": "judging.round_plan:STATES",
     "schedules": "stats.sequential:SCHEDULES",
     "systems": "retrieval:specs",

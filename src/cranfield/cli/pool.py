@@ -35,8 +35,10 @@ s    skip it; it comes again next time
 n    note something about it (n TEXT), and go on with it
 u    undo your last answer, and show its document again (z does the same)
 t    show the topic in full
+c    choose another topic, in a round in which people choose
+/    search again with other words (/ WORDS), where documents come from --search
 q    stop; call again to go on"""
-WORDS = {"quit": "q", "skip": "s", "undo": "u", "z": "u", "help": "?", "note": "n", "topic": "t"}
+WORDS = {"quit": "q", "skip": "s", "undo": "u", "z": "u", "help": "?", "note": "n", "topic": "t", "choose": "c"}
 
 
 def sit(desk: TerminalSession) -> None:
@@ -56,7 +58,7 @@ def sit(desk: TerminalSession) -> None:
             after = _judge_one(desk, task)
         else:
             note(f"\n{task}")
-            after = _finish(desk)
+            after = _choose(desk) if desk.source.choices() else _finish(desk)
         if after == "q":
             break
         task = after if isinstance(after, JudgingTask) else desk.next()
@@ -80,8 +82,16 @@ def _judge_one(desk: TerminalSession, task: JudgingTask) -> JudgingTask | str:
             note("\n".join([*desk.need.meanings(), HELP]))
         elif word == "t":
             note(desk.need.topic(task.topic, True))
+        elif word == "c":
+            if desk.source.choices():
+                return _choose(desk)
+            note("people do not choose topics here, or no other topic is left")
         elif word == "n" and text:
             desk.answer(task, "note", seconds, note=text)
+        elif word.startswith("/"):
+            if not (problem := desk.search(f"{word[1:]} {text}")):
+                return ""
+            note(problem)
         elif word in ("s", "x"):
             note_of = {"note": text} if text else {}
             return _report(desk.answer(task, "skip" if word == "s" else "cannot-judge", seconds, **note_of))
@@ -122,14 +132,34 @@ def _report(problem: str) -> str:
 
 def _finish(desk: TerminalSession) -> JudgingTask | str:
     """Let the person undo the last label when no document is left. Return its document, or `q` to stop."""
-    if not desk.label_count:
+    if not desk.label_count and not desk.source.searches:
         return "q"
     while True:
-        word, _ = _word("u undoes the last label, q stops")
+        word, text = _word("u undoes the last label, q stops")
+        if word == "q":
+            return "q"
+        if word.startswith("/") and not desk.search(f"{word[1:]} {text}"):
+            return ""
+        if word == "u" and (again := _undo(desk)) is not None:
+            return again
+
+
+def _choose(desk: TerminalSession) -> JudgingTask | str:
+    """Let the person choose a topic. Return the document to show again, `q` to stop, or nothing for the next."""
+    topics = {each.topic: each.in_words() for each in desk.source.choices()}
+    note("\n".join(topics.values()))
+    while True:
+        word, text = _word("topic, u undoes the last label, q stops")
+        topic = " ".join(filter(None, (word, text)))
+        if topic in topics:
+            desk.source.choose(topic)
+            return ""
         if word == "q":
             return "q"
         if word == "u" and (again := _undo(desk)) is not None:
             return again
+        if word != "u":
+            note(f"expected one of these topics, found {shortened(topic)!r}")
 
 
 def _undo(desk: TerminalSession) -> JudgingTask | None:
@@ -331,6 +361,8 @@ def _strategies() -> None:
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option("--pool FILE", "Pool to judge, instead of runs. If it assigns documents, you get yours.")
 @option("--round NAME", "Round of the log to judge in; cranfield judge round begins one.")
+@option("--search TOPIC", "Topic to search the documents of --collection for, instead of judging runs.")
+@option("--query WORDS", "Query to begin a search with.  [default: the title of the topic]")
 @option(
     "--judgments LOG",
     "Log to write labels to, such as labels.jsonl, work.db or postgresql://user@host/name.",
@@ -356,8 +388,13 @@ def _judge(**typed: Any) -> None:
     """
     from cranfield.commands.terminal_session import open_session
 
-    if typed["pool"] is not None or typed["round"] is not None:
-        elsewhere = f"is for documents of runs, not for those of --{'pool' if typed['pool'] is not None else 'round'}"
+    if typed["search"] is None:
+        options.refuse_idle("goes with --search", "query")
+    else:
+        options.refuse_idle("does not go with --search, which passes over your own labels alone", "overlap")
+    source = next((name for name in ("pool", "round", "search") if typed[name] is not None), None)
+    if source is not None:
+        elsewhere = f"is for documents of runs, not for those of --{source}"
         idle = ("depths", "strategy", "priorities", "teams", "budget", "topics", "rel", "seed", "preset", "drop_self")
         options.refuse_idle(elsewhere, *idle, *options.CONVENTIONS)
     with closing(open_session(**pooling_options(typed))) as desk:
@@ -446,9 +483,10 @@ def _thin(**typed: Any) -> None:
 
 @command.command("stop")
 @click.argument("judgments", type=INPUT, metavar="LOG")
-@option("--pool FILE", "Pool that is being judged.", required=True)
+@option("--pool FILE", "Pool that is being judged.")
+@option("--round NAME", "Round of the log that is being judged, instead of a pool.")
 @option("--recall target", "Recall to reach.", default=0.95, was=["--target"])
-@rel
+@rare("--rel", "Lowest relevant grade.  [default: 1, or that of the round]", type=float)
 @option("--confidence level")
 @option("--seconds S", "Time per judgment, in seconds.", type=click.FloatRange(min=0))
 @option("--price P", "Price per judgment.", type=click.FloatRange(min=0))
@@ -456,7 +494,8 @@ def _thin(**typed: Any) -> None:
 def _stop(**typed: Any) -> None:
     """Estimate which topics need no further judgments.
 
-    The estimate is the number of relevant documents not yet found, per topic.
+    The estimate is the number of relevant documents not yet found, per topic. With --round it also shows what a strategy
+    that reads documents has learned.
 
     \b
     $ cranfield pool stop labels.jsonl --pool pool.jsonl

@@ -11,26 +11,41 @@ from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say, tell_writing
 from cranfield.base.parameters import masked, shortened
-from cranfield.formats import as_runs
+from cranfield.formats import as_runs, collection_folder
+from cranfield.formats.collection_folder import collection_home
 from cranfield.formats.csv_tables import Dialect
 from cranfield.formats.files.trec import TREC
 from cranfield.formats.pool_files import pool_lines, read_pool
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import open_buffer, write_bytes
 from cranfield.inputs.inputs import DEFAULT_MEASURES, Inputs, refuse_second_stdin
-from cranfield.inputs.logs import Named, judgments_of, named
+from cranfield.inputs.logs import Named, import_collection, judgments_of, named, own_judgments
 from cranfield.inputs.topics import queries_of
 from cranfield.judging import log_queries
-from cranfield.judging.current_labels import current_events
+from cranfield.judging.collection_judgments import with_own_events
+from cranfield.judging.current_labels import LabelKey, current_events, rated_labels
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
-from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
+from cranfield.judging.guidelines import Guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
+from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
-from cranfield.judging.policies import PEOPLE, PolicySettings, decide, labels_of, preferences_of
-from cranfield.judging.round_plan import DOCUMENTS, TOPICS, Lease, NoLease, Round, frame_of, plan_items
+from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
+from cranfield.judging.round_changes import ChangeRequest, assign_topics, change_round
+from cranfield.judging.round_plan import (
+    DOCUMENTS,
+    PRIORITY,
+    SHUFFLED,
+    TOPICS,
+    Lease,
+    NoLease,
+    Round,
+    frame_of,
+    plan_items,
+)
 from cranfield.judging.round_status import Status, gold_answers, status
-from cranfield.judging.rounds import lease, open_round, refuse_round, set_state
+from cranfield.judging.rounds import lease, open_round, refuse_round, set_state, topic_choices, topic_sizes
 from cranfield.pooling.strategy import STRATEGIES, rankings
 
 if TYPE_CHECKING:
@@ -40,7 +55,11 @@ if TYPE_CHECKING:
     from cranfield.judging.aggregation import AggregationResult
     from cranfield.judging.agreement import Agreements
     from cranfield.judging.assignments import Version
+    from cranfield.judging.current_labels import RatedLabel
     from cranfield.judging.log_queries import Blame
+    from cranfield.judging.pseudonyms import Pseudonymisation
+    from cranfield.judging.round_plan import RoundItem
+    from cranfield.judging.rounds import TopicChoice
     from cranfield.judging.versions import VersionChanges, Versions
 
 RANKED_BY = "nDCG@10"  # the default measure that ranks runs by each person's labels
@@ -71,13 +90,17 @@ def add(
     for file, read in read_files(files, reading, **fields_of_all).items():
         where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
         events += read
-    refuse_off(events, where, scale=set(scale), **_collection_ids(collection))
+    refuse_off(events, where, scale=set(scale), **_collection_ids(collection or _collection_with(location)))
     new_events(events, {}, masked(location))  # files that contradict each other make no log
     tell_writing()
     if not events:
         return AddedEvents(0, 0)
+    versions = [version for file in files if file != "-" for version in guidelines_in(file)]
     with _opened(location) as log:
-        return log.add(events)
+        added = log.add(events)
+        for version in versions:
+            keep_guidelines(log, version)
+    return added
 
 
 def _collection_ids(collection: str | None) -> dict[str, Any]:
@@ -89,6 +112,13 @@ def _collection_ids(collection: str | None) -> dict[str, Any]:
     opened = cranfield.read_collection(collection)
     documents = {document.id for document in opened.documents()}
     return {"topics": {topic.id for topic in opened.topics}, "documents": documents}
+
+
+def _collection_with(location: str) -> str | None:
+    """The collection of the workspace that a log belongs to; None for any other log, or without documents."""
+    workspace = (named(location) or Named(location)).workspace
+    files = {} if workspace is None else collection_home(workspace)[1]
+    return workspace if collection_folder.DOCUMENTS in files and collection_folder.TOPICS in files else None
 
 
 def _opened(location: str, new: bool = True) -> closing[Log]:
@@ -105,11 +135,11 @@ def export(
 ) -> bytes:
     """The current events, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels.
 
-    `sources` chooses whose labels are written. By default JSON lines and CSV hold all labels with their sources; prefs
-    and qrels hold only people's labels.
+    `sources` chooses whose labels are written. By default JSON lines and CSV hold all labels with their sources; prefs hold
+    only people's labels; qrels also hold the collection's own judgments of documents that no person labelled.
     """
     if format == "qrels":
-        decided = aggregate(location, policy, sources=sources or PEOPLE).decided
+        decided = aggregate(location, policy, sources=sources or ONE_SET).decided
         say(decided.notes())
         return b"".join(TREC.write(Qrels(decided.grades, location).table, "qrels", ""))
     with _opened(location, new=False) as log:
@@ -177,10 +207,15 @@ def begin_round(
     sample: int | None = None,
     sample_topics: int | None = None,
     seed: int = 0,
+    order: str = SHUFFLED,
+    spread_topics: bool = False,
     guideline: str | None = None,
     **options: Any,
 ) -> Status:
-    """Open a round on a pool file, or on runs from which a strategy chooses as labels arrive."""
+    """Open a round on a pool file, or on runs from which a strategy chooses as labels arrive.
+
+    With `spread_topics`, topics are assigned to the assessors evenly.
+    """
     refuse_second_stdin(pool, gold, *runs)
     by_lot = sample is not None or sample_topics is not None
     _refuse_round(pool or gold, runs, strategy, by_lot)
@@ -189,23 +224,91 @@ def begin_round(
     draw = {"sample": sample, "sample_topics": sample_topics, "seed": seed}
     round_items = plan_items(items, overlap=overlap, double=double, gold=gold_qrels, **draw)  # type: ignore[arg-type]
     lists = lists_of(runs, depth, pool) if strategy else {}
+    version = Guidelines() if guideline is None else Guidelines(read_guidelines(guideline))
     frame = frame_of(items) if by_lot or any(each.probability < 1 for each in round_items) else {}
     plan = Round(
         name=name,
         overlap=overlap,
         seed=seed,
+        order=PRIORITY if strategy else order,
         strategy=strategy,
         lists=lists,
+        depth=depth if strategy else 0,
         sample=_sample_text(frame, sample, sample_topics, seed),
         unit=DOCUMENTS if sample_topics is None else TOPICS,
         frame=frame,
-        guideline="" if guideline is None else hash_of_file(guideline),
+        guideline=version.hash,
         **options,
     )
+    if spread_topics:
+        plan = spread_over_people(plan, round_items)
     refuse_round(plan, round_items)  # before a log is made
     with _opened(location, new=not plan.after) as log:
         open_round(log, plan, round_items)
+        keep_guidelines(log, version)
         return status(log, name)
+
+
+def spread_over_people(plan: Round, round_items: Sequence[RoundItem]) -> Round:
+    """The plan with its topics assigned to its people, so that all have about the same number of documents."""
+    if not plan.assessors:
+        raise DataError(f"round {plan.name!r}: name the people to whom topics are assigned")
+    sizes = topic_sizes(plan, [(each.topic, each.document) for each in round_items if each.role == "pool"])
+    return replace(plan, topic_people=assign_topics(sizes, plan.assessors, plan.overlap))
+
+
+def change(
+    location: str,
+    name: str,
+    *,
+    by: str = "",
+    pool: str | None = None,
+    runs: Sequence[str] = (),
+    depth: int | None = None,
+    topics_file: str | None = None,
+    **wishes: Any,
+) -> Status:
+    """Change a round that is open or paused.
+
+    Documents come from a pool file or from the top of runs; `wishes` are further fields of `ChangeRequest`.
+    """
+    refuse_second_stdin(pool, topics_file, *runs)
+    with _opened(location, new=False) as log:
+        with log.reading() as transaction:
+            plan, _ = transaction.find_round(name)
+        if topics_file is not None:
+            wishes["topics"] = tuple(Inputs(topics=topics_file).chosen_topics() or ())
+        request = ChangeRequest(**wishes, **_documents_of(plan, pool, runs, depth))
+        change_round(log, plan.name, request, by)
+        return status(log, plan.name)
+
+
+def _documents_of(plan: Round, pool: str | None, runs: Sequence[str], depth: int | None) -> dict[str, Any]:
+    """The fields of a change that say which documents a round asks about."""
+    if pool is not None:
+        documents = [(each.topic, each.document) for each in plan_items(read_pool(pool))]
+        return {"pool": documents} | ({} if depth is None else {"depth": depth})
+    if depth is None and not runs:
+        return {}
+    deep = depth or plan.depth or 100
+    if plan.strategy and not runs:
+        if deep > plan.depth:
+            raise DataError(f"round {plan.name!r} knows the runs to depth {plan.depth}: name the runs with --run")
+        lists = {topic: {run: top[:deep] for run, top in own.items()} for topic, own in plan.lists.items()}
+        return {"lists": lists, "depth": deep}
+    if not runs:
+        raise DataError(f"round {plan.name!r} does not know its runs: name them with --run, or a pool with --pool")
+    lists = lists_of(runs, deep, None)
+    if plan.strategy:
+        return {"lists": lists, "depth": deep}
+    documents = [(topic, each) for topic, own in lists.items() for each in _merged(own)]
+    return {"pool": documents, "depth": deep}
+
+
+def _merged(lists: Mapping[str, Sequence[str]]) -> list[str]:
+    """The documents of several lists, by rank."""
+    deepest = max(map(len, lists.values()), default=0)
+    return list(dict.fromkeys(top[rank] for rank in range(deepest) for top in lists.values() if rank < len(top)))
 
 
 def _refuse_round(file: str | None, runs: Sequence[str], strategy: str, by_lot: bool) -> None:
@@ -232,8 +335,13 @@ def _sample_text(frame: Mapping[str, Sequence[str]], sample: int | None, sample_
 
 
 def hash_of_file(path: str) -> str:
-    """The hash of a file with guidelines."""
+    """The SHA-256 of the bytes of a file, unpacked if it is compressed."""
     return f"sha256:{hashlib.sha256(bytes(open_buffer(path))).hexdigest()}"
+
+
+def read_guidelines(path: str) -> str:
+    """The text of a file with guidelines; bytes that are not UTF-8 stay as they are."""
+    return bytes(open_buffer(path)).decode("utf-8", "surrogateescape")
 
 
 def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dict[str, list[str]]]:
@@ -248,15 +356,33 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
     return lists
 
 
-def next_item(location: str, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
-    """The next documents for an assessor, leased to them; or why there are none."""
+def next_item(
+    location: str, assessor: str, name: str = "", n: int = 1, topic: str = "", collection: str | None = None
+) -> tuple[list[Lease] | NoLease, list[TopicChoice]]:
+    """The next documents for an assessor, leased to them, or why there are none; and the topics that they may choose.
+
+    With a collection, the models of a round whose strategy reads documents are trained before.
+    """
     with _opened(location, new=False) as log:
-        answer = lease(log, assessor, name, n)
+        if collection is not None:
+            _train(log, name, collection)
+        answer = lease(log, assessor, name, n, topic)
+        choices = topic_choices(log, assessor, name) if isinstance(answer, NoLease) else []
         with log.reading() as transaction:
             adaptive = isinstance(answer, list) and transaction.find_round(answer[0].round)[0].strategy
         if adaptive:  # the strategy chose by the current labels
             say(log_queries.decide_log(log).notes())
-        return answer
+        return answer, choices
+
+
+def _train(log: Log, name: str, collection: str) -> None:
+    import cranfield
+    from cranfield.judging.adaptive_choice import train_models
+    from cranfield.pooling.text_features import DocumentTexts
+
+    with log.reading() as transaction:
+        plan, _ = transaction.find_round(name)
+    train_models(log, plan.name, DocumentTexts.of(cranfield.read_collection(collection)))
 
 
 def set_round(location: str, name: str, state: str) -> None:
@@ -282,7 +408,7 @@ def aggregate(
     policy: str,
     *,
     aspect: str = RELEVANCE,
-    sources: Sequence[str] = PEOPLE,
+    sources: Sequence[str] = ONE_SET,
     ties: str = "lower",
     gold: str | None = None,
     at: str | None = None,
@@ -297,6 +423,7 @@ def aggregate(
         current = log.current_events()
         if until is not None:
             current = current_events([event for event in log.events() if event.time < until])
+        current = _with_collection(location, current)
         gold_by_subject = gold_grades(log)
         name = log.name
     if gold is not None:
@@ -308,10 +435,24 @@ def aggregate(
     return AggregationResult(name, decided, counted(current, aspect, tuple(sources)))
 
 
+def _with_collection(location: str, current: dict[LabelKey, Event]) -> dict[LabelKey, Event]:
+    """The current events, with the judgments in the file of the workspace's collection, imported or not."""
+    own = own_judgments((named(location) or Named(location)).workspace)
+    return current if own is None else with_own_events(current, own)
+
+
 def _rows(judgments: str) -> list[tuple[str, str, float]]:
     """Topic, document and grade of each judgment of a file."""
     grades = as_qrels(judgments_of(judgments)).to_dict()
     return [(topic, document, grade) for topic, own in grades.items() for document, grade in own.items()]
+
+
+def pseudonymise(location: str, name: str, pseudonym: str = "", by: str = "") -> Pseudonymisation:
+    """Replace the name of an assessor by a pseudonym, everywhere in a log."""
+    from cranfield.judging.pseudonyms import pseudonymise
+
+    with _opened(location, new=False) as log:
+        return pseudonymise(log, name, pseudonym, by)
 
 
 def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncertainty]:
@@ -327,7 +468,7 @@ def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncert
         if version:
             decided, uncertainty = uncertainty_of_version(log, version)
         else:
-            current = log.current_events()
+            current = _with_collection(where, log.current_events())
             decided = decide(current, policy or "majority", PolicySettings(), gold_grades(log))
             if not len(decided):
                 raise DataError(f"{log.name}: no current label of a person")
@@ -342,6 +483,7 @@ def freeze(location: str, name: str, policy: str, *, note: str = "", **settings:
     if "sources" in settings:
         settings["sources"] = tuple(settings["sources"])
     with _opened(location, new=False) as log:
+        import_collection(location, log)
         version, decided = freeze(log, name, policy, PolicySettings(**settings), note)
         return version, decided.notes()
 
@@ -384,7 +526,11 @@ def diff(
 
     with _opened(location, new=False) as log:
         one = thaw(log, a)
-        other = decide(log.current_events(), policy, gold=gold_grades(log)) if b is None else thaw(log, b)
+        if b is None:
+            own = own_judgments((named(location) or Named(location)).workspace)
+            other = log_queries.decide_log(log, policy, gold=gold_grades(log), own=own)
+        else:
+            other = thaw(log, b)
     say(one.notes() + other.notes())
     changes = version_changes(a, one.grades, b or f"now ({policy})", other.grades)
     if not runs:
@@ -422,7 +568,7 @@ def agree(
 
 def _opinions(
     sources: Sequence[str], aspect: str, whose: Sequence[str], round: str = ""
-) -> tuple[str, list[Event], dict[str, Any]]:
+) -> tuple[str, Sequence[Event | RatedLabel], dict[str, Any]]:
     """A name, labels, and options of `agreements`: from a log, or from several qrels with one assessor each."""
     from cranfield.judging.versions import labels_at_version
 
@@ -438,15 +584,15 @@ def _opinions(
         return " and ".join(sources) if len(sources) < 4 else f"{len(sources)} files", events, {}
     word = named(sources[0]) or Named(sources[0])
     with _opened(word.log, new=False) as log:
-        current = log.current_events() if word.version is None else labels_at_version(log, word.version)
+        rated = log.rated_labels() if word.version is None else rated_labels(labels_at_version(log, word.version))
         answers = gold_answers(log, round)
         name = log.name if word.version is None else f"{log.name}@{word.version}"
     if round:
-        current = {key: event for key, event in current.items() if event.round == round}
+        rated = [each for each in rated if each.round == round]
         name = f"{name}, round {round}"
-    labels = labels_of(current, aspect, whose)
-    again = [event for event in labels_of(current, aspect, whose, repeats=True) if event.repeat]
-    cannot = sum(key.side == "label" and event.kind == "cannot-judge" for key, event in current.items())
+    cannot = sum(each.kind == "cannot-judge" for each in rated)
+    graded = [each for each in rated if each.grade is not None and each.aspect == aspect and each.source in whose]
+    labels, again = ([each for each in graded if bool(each.repeat) == repeat] for repeat in (False, True))
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 

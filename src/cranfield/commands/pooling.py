@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import cranfield
+from cranfield.base.errors import ConventionError
 from cranfield.base.results import Answer, Both
 from cranfield.formats import as_runs, run_name
 from cranfield.formats.pool_files import pool_lines, read_pool
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
 
     from cranfield.base.collection import Qrels
     from cranfield.evaluation.evaluate import Progress
+    from cranfield.judging.round_recall import RoundRecall
     from cranfield.pooling.pool import Collected, Pool
     from cranfield.pooling.reuse import Readings
     from cranfield.pooling.simulation import EstimatorErrors, Simulation
-    from cranfield.pooling.stopping import Stoppings
-    from cranfield.pooling.strategies.learn import DocumentTexts
+    from cranfield.pooling.text_features import DocumentTexts
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def session_options(
 def _texts(collection: str | None) -> DocumentTexts | None:
     if collection is None:
         return None
-    from cranfield.pooling.strategies.learn import DocumentTexts
+    from cranfield.pooling.text_features import DocumentTexts
 
     return DocumentTexts.of(cranfield.read_collection(collection))
 
@@ -179,12 +181,26 @@ def _thin(inputs: Inputs, qrels: Qrels, path: str | None, depth: int) -> tuple[R
     return readings, len(items)
 
 
-def stopping(judgments: str, pool: str, **options: Any) -> Stoppings:
-    """For each topic of a pool file, the estimated number of missing relevant documents, and whether to stop."""
+def stopping(
+    judgments: str, pool: str | None = None, round: str | None = None, rel: float | None = None, **options: Any
+) -> Answer:
+    """For each topic of a pool file or of a round, the relevant documents that may be missing, and whether to stop."""
     from cranfield.pooling.stopping import stopping
 
+    if (pool is None) == (round is None):
+        raise ConventionError("documents are those of --pool FILE or of --round NAME: give one of them")
+    if pool is None:
+        return _recall(judgments, round or "", rel=rel, **options)
     refuse_second_stdin(judgments, pool)
-    return stopping(labels_in(judgments), read_pool(pool), **options)
+    return stopping(labels_in(judgments), read_pool(pool), rel=1 if rel is None else rel, **options)
+
+
+def _recall(location: str, round: str, **options: Any) -> RoundRecall:
+    from cranfield.judging.log_location import open_log
+    from cranfield.judging.round_recall import round_recall
+
+    with closing(open_log(location, new=False)) as log:
+        return round_recall(log, round, **options)
 
 
 def collect(pool: str, judgments: str, target: str, format: str | None = None) -> Collected:

@@ -1,29 +1,38 @@
 """Judging at a terminal: one person, one log, document after document.
 
-Documents come from the top of runs by a strategy, from a pool file, or from a round of the log. Before each document
-the new events of the log are read. A label is added only if nobody else has labelled the document meanwhile,
+Documents come from the top of runs by a strategy, from a pool file, from a round of the log, or from a search. Before
+each document the new events of the log are read. A label is added only if nobody else has labelled the document meanwhile,
 unless several people are to judge each. The log holds all state, so a session continues where it stopped.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import sys
+import tempfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import cranfield
+from cranfield.base.card import card_text, document_card
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
-from cranfield.commands.judging import hash_of_file
+from cranfield.base.parameters import shortened
+from cranfield.base.text_layout import counted
+from cranfield.commands.judging import read_guidelines
 from cranfield.commands.pooling import Depths, session_options
+from cranfield.formats.collection_folder import folder_of
 from cranfield.formats.pool_files import PoolItem, read_pool
 from cranfield.inputs.inputs import Inputs, refuse_second_stdin
 from cranfield.inputs.logs import named
 from cranfield.inputs.topics import topic_table
 from cranfield.judging.current_labels import current_events
 from cranfield.judging.event import RELEVANCE, Event, instant
+from cranfield.judging.guidelines import Guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import PEOPLE, decide
 from cranfield.judging.round_plan import NoLease
@@ -32,11 +41,13 @@ from cranfield.judging.round_status import round_statuses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cranfield.base.collection import Grade
+    from cranfield.base.collection import Collection, Grade
     from cranfield.formats.label_files import Judgment
     from cranfield.formats.topic_tables import TopicTable
     from cranfield.judging.log import Log
+    from cranfield.judging.rounds import TopicChoice
     from cranfield.pooling.pool import Session
+    from cranfield.pooling.text_features import TextFeatures
 
 
 ANSWERS = ("judgment", "adjudication", "cannot-judge", "skip")
@@ -122,6 +133,7 @@ def others(labels: list[Event], assessor: str) -> set[str]:
 
 
 LABELS = ("judgment", "cannot-judge")
+SEARCH_RESULTS = 200  # of a query
 AWAY = timedelta(minutes=30)  # time without an event after which a person counts as having left a topic
 
 
@@ -169,6 +181,7 @@ class DocumentSource(ABC):
     """A source of documents to judge."""
 
     round = ""
+    searches = False  # whether another query brings other documents
     guideline = ""
     scale: tuple[float, ...] = ()
 
@@ -182,9 +195,19 @@ class DocumentSource(ABC):
     def learn(self, progress: JudgingProgress, fresh: list[Event]) -> None:  # noqa: B027
         """Take new events of the log into account."""
 
+    def choices(self) -> list[TopicChoice]:
+        """The topics that the person may choose; empty if people do not choose."""
+        return []
+
+    def choose(self, topic: str) -> None:  # noqa: B027
+        """Go to a topic that the person chose."""
+
     @abstractmethod
     def status(self, progress: JudgingProgress) -> str:
         """The progress as text."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release resources."""
 
 
 class FromRuns(DocumentSource):
@@ -256,15 +279,29 @@ class FromPool(DocumentSource):
 class FromRound(DocumentSource):
     """Documents that a round of the log leases to a person."""
 
-    def __init__(self, log: Log, name: str, assessor: str) -> None:
-        self.log, self.assessor = log, assessor
+    def __init__(self, log: Log, name: str, assessor: str, texts: TextFeatures | None = None) -> None:
+        self.log, self.assessor, self.texts = log, assessor, texts
         with log.reading() as transaction:
             plan, _ = transaction.find_round(name)
         self.round, self.guideline, self.scale = plan.name, plan.guideline, plan.scale
 
-    def next(self, progress: JudgingProgress) -> JudgingTask | str:
+    def choices(self) -> list[TopicChoice]:
+        from cranfield.judging.rounds import topic_choices
+
+        choices = topic_choices(self.log, self.assessor, self.round)
+        return [each for each in choices if each.left and not each.taken]
+
+    def choose(self, topic: str) -> None:
         from cranfield.judging.rounds import lease
 
+        lease(self.log, self.assessor, self.round, topic=topic)
+
+    def next(self, progress: JudgingProgress) -> JudgingTask | str:
+        from cranfield.judging.adaptive_choice import train_models
+        from cranfield.judging.rounds import lease
+
+        if self.texts is not None:  # else the last model decides, which a server may train
+            train_models(self.log, self.round, self.texts, None if progress.topic is None else [progress.topic])
         answer = lease(self.log, self.assessor, self.round)
         if isinstance(answer, NoLease):
             free = f"; something may come free at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""
@@ -276,6 +313,54 @@ class FromRound(DocumentSource):
         [row] = round_statuses(self.log, self.round)
         mine = next((person.done for person in row.people if person.assessor == self.assessor), 0)
         return f"round {self.round}: {row.done} of {row.places} labels, {mine} of them yours"
+
+
+class FromSearch(DocumentSource):
+    """The results of a person's own queries for one topic: what they have judged is passed over, what others say is not."""
+
+    searches = True
+
+    def __init__(self, log: Log, collection: str, topic: str, query: str, assessor: str) -> None:
+        from cranfield.retrieval.document_search import build_index
+
+        self.log, self.topic, self.assessor = log, topic, assessor
+        self._folder = tempfile.TemporaryDirectory(prefix="cranfield-")
+        try:
+            where = os.path.join(self._folder.name, "search")
+            os.mkdir(where)
+            self._index = build_index(collection, where)
+            self.search(query)
+        except BaseException:
+            self.close()
+            raise
+
+    def search(self, query: str) -> None:
+        """Search with another query; its results come next."""
+        from cranfield.retrieval.document_search import search_documents, search_list
+
+        self.list, self.results = search_list(query), search_documents(self._index, query, SEARCH_RESULTS)
+
+    def next(self, progress: JudgingProgress) -> JudgingTask | str:
+        for rank, document in enumerate(self.results, 1):
+            if progress.is_open(self.topic, document):
+                return JudgingTask(self.topic, document, self.list, rank, self._round(document))
+        return f"nothing is left to judge; {self.status(progress)}. / WORDS searches again"
+
+    def _round(self, document: str) -> str:
+        """The open round in which the document is the person's."""
+        from cranfield.judging.assessor_view import own_open_round
+
+        if not self.log.has_records():
+            return ""
+        with self.log.reading() as transaction:
+            return own_open_round(transaction, self.assessor, (self.topic, document))
+
+    def status(self, progress: JudgingProgress) -> str:
+        done = sum(progress.settled(self.topic, document) for document in self.results)
+        return f"{self.list}: {done} of {counted(len(self.results), 'result')} judged"
+
+    def close(self) -> None:
+        self._folder.cleanup()
 
 
 @dataclass(frozen=True)
@@ -415,9 +500,25 @@ class TerminalSession:
         label = last.kind if last.grade is None else f"{last.grade:g}{'' if last.sure else '?'}"
         return task, f"taken back: {label} for {task.document} of topic {task.topic}"
 
+    def search(self, query: str) -> str:
+        """Search with another query; return why that is not possible, or nothing."""
+        if not isinstance(self.source, FromSearch):
+            return "/ is for documents of --search"
+        self.source.search(query)
+        return ""
+
     def close(self) -> None:
-        """Close the log."""
+        """Close the log, and what the documents came from."""
+        self.source.close()
         self.log.close()
+
+
+def _cards(collection: Collection, texts: Mapping[str, str]) -> Mapping[str, str]:
+    """The documents as their cards show them; their titles and texts if the collection has no template."""
+    template = collection.card
+    if template is None:
+        return texts
+    return {each.id: card_text(document_card(template, each), each.text) for each in collection.documents()}
 
 
 def open_session(
@@ -428,6 +529,8 @@ def open_session(
     assessor: str = "",
     pool: str | None = None,
     round: str | None = None,
+    search: str | None = None,
+    query: str | None = None,
     collection: str | None = None,
     scale: tuple[float, ...] = (),
     guideline: str | None = None,
@@ -435,27 +538,37 @@ def open_session(
     adjudicate: bool = False,
     **options: Any,
 ) -> TerminalSession:
-    """Open a session: documents from runs by a strategy, from a pool file, or from a round of the log."""
-    from cranfield.pooling.strategies.learn import DocumentTexts
+    """Open a session: documents from runs by a strategy, from a pool file, from a round of the log, or from a search."""
+    from cranfield.pooling.text_features import DocumentTexts
 
     refuse_second_stdin(pool, collection, guideline, *inputs.runs)
     word = named(judgments)
     if word is not None and word.version is not None:
         raise ConventionError(f"--judgments: version {word.version!r} is frozen; name the log itself")
-    if sum((bool(inputs.runs), pool is not None, round is not None)) != 1:
-        raise ConventionError("documents come from RUN…, from --pool FILE or from --round NAME: give one of them")
+    if sum((bool(inputs.runs), pool is not None, round is not None, search is not None)) != 1:
+        sources = "RUN…, from --pool FILE, from --round NAME or from --search TOPIC"
+        raise ConventionError(f"documents come from {sources}: give one of them")
+    if search is not None and collection is None:
+        raise ConventionError("--search needs the documents to search: name them with --collection")
     if adjudicate and round is not None:
         raise ConventionError("--adjudicate decides about documents of --pool FILE or RUN…; a round asks for labels")
     log = open_log(judgments)
     try:
         opened = None if collection is None else cranfield.read_collection(collection)
         texts = None if opened is None else DocumentTexts.of(opened)
-        source = _source(log, inputs, depths, assessor, pool, round, texts=texts, **options)
         topics = topic_table(inputs.topics_file, collection, inputs.fields)
+        if search is not None and collection is not None:
+            source: DocumentSource = _search_source(log, collection, topics, search, query, assessor)
+            overlap = sys.maxsize  # a document that others have judged is shown, too
+        else:
+            source = _source(log, inputs, depths, assessor, pool, round, texts=texts, **options)
         grades = {} if opened is None else opened.grades
-        documents = None if texts is None else texts.documents
+        documents = None if texts is None else texts.documents if opened is None else _cards(opened, texts.documents)
         need = AssessorNeed(topics, documents, grades, scale or source.scale or tuple(grades))
-        guideline_hash = "" if guideline is None else hash_of_file(guideline)
+        shown = {} if opened is None or source.guideline else opened.grades  # a round has its own version
+        text = "" if guideline is None else read_guidelines(guideline)
+        version = Guidelines.of(text, shown, 1 if opened is None else opened.relevant_from)
+        guideline_hash = keep_guidelines(log, version)
         progress = JudgingProgress(Follower(log, assessor), overlap, adjudicate)
         at_work = TerminalSession(log, source, need, guideline_hash, progress)
         say(decide(log.current_events()).notes())
@@ -465,11 +578,21 @@ def open_session(
     return at_work
 
 
+def _search_source(
+    log: Log, collection: str, topics: TopicTable | None, topic: str, query: str | None, assessor: str
+) -> FromSearch:
+    queries = {} if topics is None else topics.queries
+    if topic not in queries:
+        raise DataError(f"--search: the collection has no topic {shortened(topic)!r}")
+    folder = folder_of(collection)
+    return FromSearch(log, folder, topic, queries[topic] if query is None else query, assessor)
+
+
 def _source(
     log: Log, inputs: Inputs, depths: Depths, assessor: str, pool: str | None, round: str | None, **options: Any
 ) -> DocumentSource:
     if round is not None:
-        return FromRound(log, round, assessor)
+        return FromRound(log, round, assessor, options.get("texts"))
     if pool is not None:
         return FromPool(_items_of(pool, assessor), pool)
     opened = session_options(inputs, depths, **options)

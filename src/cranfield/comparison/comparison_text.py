@@ -20,7 +20,7 @@ from cranfield.base.results import Cell, Drawing, Layout, Lines, Part, Table, ht
 from cranfield.base.text_layout import counted, cut, cut_end, in_line, name_list, p_value, width
 from cranfield.comparison.evidence import QUESTIONS
 from cranfield.comparison.pair import better_and_worse, disagreement, run_on_side
-from cranfield.comparison.score_tables import SEEDS, lists_nonrelevant
+from cranfield.comparison.score_tables import SEEDS, lists_nonrelevant, too_few_topics
 from cranfield.evaluation.sanity_checks import LITTLE_JUDGED
 from cranfield.evaluation.scores import conventions_in_words
 from cranfield.stats.correction import CORRECTIONS
@@ -33,14 +33,31 @@ if TYPE_CHECKING:
     from cranfield.comparison.evidence import ComparisonEvidence
     from cranfield.comparison.label_noise import LabelNoise
     from cranfield.comparison.pair import RunPair
+    from cranfield.evaluation.scores import Scores
 
 
 NAMED_RUNS = 3  # if more runs beat a baseline, the others are counted
 
 
 def verdict(evidence: ComparisonEvidence) -> list[str]:
-    """The verdict in one or a few lines; a warning comes first if little of a run is judged."""
-    return [*_little_judged(evidence), *_claims(evidence)]
+    """The verdict in one or a few lines, and on how much it is based.
+
+    A warning comes first if little of a run is judged, or if there are too few topics; then no run is said to lead.
+    """
+    few = too_few_topics(evidence.scores, evidence.alpha)
+    *others, last = _claims(evidence)
+    basis = _basis_of_two(evidence.scores) if _single(evidence) else evidence.scores.judgments_in_words()
+    caution = [f"{few}; on these topics:"] if few else []
+    return [*_little_judged(evidence), *caution, *others, f"{last} ({basis})" if basis else last]
+
+
+def _basis_of_two(scores: Scores) -> str:
+    """The number of judgments behind a verdict that states the number of topics; empty for a table of scores."""
+    if scores.judged is None:
+        return ""
+    barren = len(scores.topics) - scores.informative_topics
+    without = f"; {counted(barren, 'topic')} without a relevant document" if barren else ""
+    return f"{counted(int(scores.judged.sum()), 'judgment')}{without}"
 
 
 def _little_judged(evidence: ComparisonEvidence) -> list[str]:
@@ -91,7 +108,8 @@ def _verdict_of_all(evidence: ComparisonEvidence) -> str:
         led[leader].append(f"{by} ({f'beats {number} others' if first else number})")
     settled = sum(evidence.significant(pair) for pair in evidence.pairs)
     share = f"{settled:,} of {counted(len(evidence.pairs), 'difference')} {'is' if settled == 1 else 'are'} significant"
-    leads = "; ".join(f"{leader} leads by {name_list(measures)}" for leader, measures in led.items())
+    first_by = "has the best mean of" if too_few_topics(evidence.scores, evidence.alpha) else "leads by"
+    leads = "; ".join(f"{leader} {first_by} {name_list(measures)}" for leader, measures in led.items())
     return f"{leads}; {share}"
 
 

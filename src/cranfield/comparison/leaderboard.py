@@ -27,6 +27,7 @@ from cranfield.comparison.score_tables import (
     complete,
     evaluate_with_judged,
     lists_nonrelevant,
+    too_few_topics,
     upward_table,
 )
 from cranfield.comparison.settings import find_named, refuse_shares, refuse_unweighable
@@ -153,7 +154,13 @@ class Leaderboard(Answer):
         return Table(head, rows, title=f"Runs {self.how()}", spare=spare)
 
     def verdict(self) -> str:
-        """Who leads, and how many of the others differ significantly from the leader."""
+        """Who leads, how many of the others differ significantly from the leader, and on how much that is based."""
+        return f"{self._lead()} ({self.scores.judgments_in_words()})"
+
+    def _lead(self) -> str:
+        few = too_few_topics(self.scores, self.alpha)
+        if few:
+            return few
         first, *others = self.rows
         ahead = [row.run for row in self.rows if row.rank == first.rank]
         value = (first.weighted or first.means)[self.sort]  # what the ranks go by

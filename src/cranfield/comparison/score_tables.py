@@ -9,6 +9,7 @@ over seeds: the average of five lucky seeds is not the system, so the spread ove
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -284,3 +285,25 @@ def group_runs(runs: list[str], typed: Any) -> list[RunGroup]:
             raise DataError(f"group {name}: a run has this name too; give the group another: NAME=PATTERN")
         answer.append(RunGroup(name, members))
     return answer
+
+
+def fewest_topics(runs: int, alpha: float) -> int:
+    """The fewest topics on which any two of these runs could be told apart.
+
+    If a run is better on each of n topics, the randomisation test still gives a p-value of 2 / 2^n. Corrected over all
+    pairs of runs, this must not exceed alpha.
+
+    >>> fewest_topics(2, 0.05), fewest_topics(3, 0.05), fewest_topics(10, 0.05)
+    (6, 7, 11)
+    """
+    pairs = max(1, runs * (runs - 1) // 2)
+    return 1 + math.ceil(math.log2(pairs / alpha))
+
+
+def too_few_topics(scores: Scores, alpha: float) -> str:
+    """Why no run may be said to lead: there are too few topics with a relevant document; empty if there are enough."""
+    enough, topics = fewest_topics(len(scores.runs), alpha), scores.informative_topics
+    if topics >= enough:
+        return ""
+    kind = "" if scores.relevant is None else " with a relevant document"
+    return f"too few topics to say which run is better: {topics:,}{kind}, and it takes {enough}"

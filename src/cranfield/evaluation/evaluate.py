@@ -30,9 +30,10 @@ from cranfield.evaluation.measures import measures as measures_of
 from cranfield.evaluation.measures.definition import AGGREGATES, aggregated, is_mean, needs_of
 from cranfield.evaluation.scores import Scores
 from cranfield.evaluation.tie_orders import MeanOverOrders, mean_over_orders
-from cranfield.evaluation.topics import Absent, as_weights
+from cranfield.evaluation.topics import Absent, as_weights, queries_in
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.csv_tables import DialectOptions
+from cranfield.formats.run_files import located
 from cranfield.formats.streams import is_source
 
 if TYPE_CHECKING:
@@ -181,13 +182,15 @@ class Evaluator:
         refuse_below(1, threads=threads)
         self.threads = processors() if threads is None else threads
         self.lenient, self.run_format, self.fields = lenient, run_format, fields
-        self.queries: Mapping[str, str] = NO_QUERIES if queries is None else queries
         self.by_text: dict[str, int] = {}  # judgments and runs that name topics by their queries → number of topics
         self.dialect = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
         duplicates = changes.get("duplicates", "error")  # a preset's rule holds for runs only
         reading = {**self.dialect, "duplicates": duplicates, "grades": grades}
         self.ignore_case = ignore_case
-        self.qrels: Qrels = self._qrels_by_id(as_qrels(qrels, qrels_format, lenient, fields, **reading), duplicates)
+        judged_by = as_qrels(qrels, qrels_format, lenient, fields, **reading)
+        known = queries_in(judged_by.workspace) if queries is None else queries
+        self.queries: Mapping[str, str] = NO_QUERIES if known is None else known
+        self.qrels: Qrels = self._qrels_by_id(judged_by, duplicates)
         if not len(self.qrels):
             raise DataError(f"{self.qrels.name}: no judgments")
         self.relevant_from = None if rel is not None else self.qrels.relevant_from  # from the collection's description
@@ -214,7 +217,9 @@ class Evaluator:
         self.may_be_swapped = warn and sanity_checks.looks_like_scores(self.qrels, qrels)
         self.requested = list(self.measures)  # measures that are added later cause no warnings
         topic_names = self._topic_names(self.topic_mask)
-        self.weights = None if weights is None else as_weights(weights, qrels).fitted(topic_names)
+        self.weights = (
+            None if weights is None else as_weights(weights, self.qrels.workspace or qrels).fitted(topic_names)
+        )
         if self.weights is not None and self.weights.left_out:  # topics of weight 0
             weighted = self.weights.values
             self.topic_mask = self.topic_mask & np.array([topic in weighted for topic in self.qrels.topics], np.bool_)
@@ -331,8 +336,13 @@ class Evaluator:
         return self.open(runs)
 
     def open(self, runs: Any) -> list[Run]:
-        """Open the runs; order them by their rank column if the conventions ask for it."""
-        opened = as_runs(runs, self.run_format, self.lenient, self.fields, **self.dialect)
+        """Open the runs; order them by their rank column if the conventions ask for it.
+
+        If the judgments are a workspace's, a run may be named as there.
+        """
+        workspace = self.qrels.workspace
+        files = runs if workspace is None else located(runs, workspace)
+        opened = as_runs(files, self.run_format, self.lenient, self.fields, **self.dialect)
         return [self.conventions.ordered(self.with_ids(run)) for run in opened]
 
     def with_ids(self, run: Run) -> Run:
@@ -467,6 +477,8 @@ class Evaluator:
             pooled={name: np.stack([row.pooled[name] for row in rows])[:, :, topics] for name in rows[0].pooled},
             queries=self.queries,
             weights=self.weights,
+            judged=np.bincount(self.judgments.topic, minlength=len(barren)).astype(np.int32)[topics],
+            relevant=self.judgments.relevant(self._lowest_rel)[topics],
         )
 
     def _differences(self, rows: list[_Row], barren: npt.NDArray[np.bool_]) -> dict[str, list[str]]:

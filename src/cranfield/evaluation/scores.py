@@ -20,7 +20,7 @@ from cranfield.base.errors import ConventionError, CranfieldError, DataError, Mi
 from cranfield.base.optional_packages import needed
 from cranfield.base.parameters import LARGEST_SCORE
 from cranfield.base.results import Answer, Cell, Layout, Lines, Table, fitted, plain, text
-from cranfield.base.text_layout import cut_end, in_line, legible, listed
+from cranfield.base.text_layout import counted, cut_end, in_line, legible, listed
 from cranfield.evaluation.measures.definition import AGGREGATES, is_mean, measure_or_label
 from cranfield.evaluation.measures.definition import measure as measure_named
 from cranfield.evaluation.tie_orders import DRAWN, SEED
@@ -91,6 +91,8 @@ class Scores(Answer):
     queries: Mapping[str, str] = field(default_factory=dict)  # topic → query, where known
     weights: TopicWeights | None = None  # the weights of topics, if any
     external: bool = False  # whether the values come from a table, so the conventions are unknown
+    judged: npt.NDArray[np.int32] | None = None  # topics: judged documents; None if the values come from a table
+    relevant: npt.NDArray[np.int32] | None = None  # topics: relevant documents among them
     _origin: tuple[Any, dict[str, tuple[Any, int]]] | None = None  # the evaluator; run → source to open, number in it
 
     has_topics = True
@@ -263,6 +265,8 @@ class Scores(Answer):
             counted=self.counted[np.ix_(r, t)],
             retrieved=self.retrieved[np.ix_(r, t)],
             absent=self.absent.select(chosen_runs, chosen_topics),
+            judged=None if self.judged is None else self.judged[t],
+            relevant=None if self.relevant is None else self.relevant[t],
             pooled={name: self.pooled[name][np.ix_(r, [0, 1], t)] for name in chosen_measures if name in self.pooled},
             exceptions={name: self.exceptions[name] for name in chosen_measures if name in self.exceptions},
             assumed={name: self.assumed[name] for name in chosen_measures if name in self.assumed},
@@ -560,11 +564,31 @@ class Scores(Answer):
         """Whether the default conventions hold for every measure."""
         return self.conventions == Conventions() and not self.exceptions and not self.external and self.weights is None
 
+    @property
+    def informative_topics(self) -> int:
+        """The number of topics with a relevant document: on the others, every run scores the same."""
+        return len(self.topics) if self.relevant is None else int((self.relevant > 0).sum())
+
+    def judgments_in_words(self) -> str:
+        """The number of topics and judgments behind the scores.
+
+        >>> from cranfield import evaluate
+        >>> evaluate({"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 0}}, {"q1": {"d1": 1}}, "RR").judgments_in_words()
+        '2 topics, 1 without a relevant document, and 3 judgments'
+        """
+        topics = counted(len(self.topics), "topic")
+        if self.judged is None:
+            return topics
+        barren = len(self.topics) - self.informative_topics
+        without = f", {barren:,} without a relevant document," if barren else ""
+        return f"{topics}{without} and {counted(int(self.judged.sum()), 'judgment')}"
+
     def basis(self) -> list[str]:
         exceptions = _grouped((name, answers_in_words(changes)) for name, changes in self.exceptions.items())
         own = [f"{names}: {answers}" for answers, names in exceptions.items()]
         weighed = [] if self.weights is None else [self.weights.in_words(self.topics)]
-        return [*weighed, "; ".join([f"conventions: {conventions_in_words(self.conventions)}", *own])]
+        judged = [] if self.judged is None else [f"scored on {self.judgments_in_words()}"]
+        return [*weighed, *judged, "; ".join([f"conventions: {conventions_in_words(self.conventions)}", *own])]
 
     def _table(self, how: Layout) -> Table:
         title = "Values of topics, and of all together" if how.per_topic else "Means over topics"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.base.collection import Queries
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.text_layout import listed
 from cranfield.stats.weighted_means import effective_size
@@ -240,3 +241,13 @@ def _column(name: str, judgments: Any) -> TopicWeights:
         raise ConventionError(f"weights: only the ids of the topics are known, so there is no column {name!r}; {hint}")
     table = table_of_topics(read_collection(path).topics, path)
     return TopicWeights(name, table.numbers(name), path)
+
+
+def queries_in(workspace: str | None) -> Queries | None:
+    """What the topics of a workspace ask, read when first needed; None without a workspace, or if it has no collection."""
+    from cranfield.formats.collection_folder import DOCUMENTS, collection_home, read_collection
+    from cranfield.formats.topic_tables import table_of_topics
+
+    if workspace is None or DOCUMENTS not in collection_home(workspace)[1]:
+        return None
+    return Queries(lambda: table_of_topics(read_collection(workspace).topics, workspace).queries)

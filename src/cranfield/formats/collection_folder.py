@@ -4,7 +4,7 @@
     topics.jsonl      {"id", "title", "description", "narrative", …}
     qrels.txt         TREC's four columns: topic iteration document grade
     subtopics.txt     TREC's diversity qrels, if there are any: topic subtopic document grade
-    collection.toml   name, title, licence, provenance, conventions, grades, aspects, counts and hashes
+    collection.toml   name, title, licence, provenance, conventions, grades, aspects, card, counts and hashes
 
 Documents are streamed in and out; the .jsonl and .txt files may be compressed (.gz, .zst, .xz, .bz2). A folder
 is written under a temporary name and renamed when it is complete, so that a full disk or a killed
@@ -46,11 +46,15 @@ from cranfield.formats.streams import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from cranfield.base.card import CardTemplate
+
 # called with the number of documents done and the total
 Progress: TypeAlias = "Callable[[int, int | None], None] | None"
 
 DOCUMENTS, TOPICS, QRELS = "documents.jsonl", "topics.jsonl", "qrels.txt"
 SUBTOPICS, META = "subtopics.txt", "collection.toml"
+STATE = ".cranfield"  # the folder of a workspace with what can be computed again
+INSIDE = "collection"  # the folder of a workspace that may hold its collection
 BUNDLED = package_files.folder("collections/bundled")
 BARE = re.compile(r"[A-Za-z0-9_-]+\Z")  # a key that needs no quotes in TOML
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
@@ -83,6 +87,7 @@ def read_collection(path: str | os.PathLike[str]) -> Collection:
         grades=grades,
         relevant_from=relevant_from,
         aspects=_aspects(meta, os.path.join(folder, META)),
+        card=_card(meta, os.path.join(folder, META)),
         n_documents=n_documents if isinstance(n_documents, int) else None,
         meta=meta,
         path=folder,
@@ -113,15 +118,26 @@ def file_in(folder: str, name: str) -> str:
     return next((plain + ending for ending in COMPRESSED if os.path.exists(plain + ending)), plain)
 
 
+def collection_home(folder: str) -> tuple[str | None, dict[str, str]]:
+    """The folder that has the files of a workspace's collection (FOLDER/collection or FOLDER), and these files by name."""
+    for home in (os.path.join(folder, INSIDE), folder):
+        paths = {name: file_in(home, name) for name in (DOCUMENTS, TOPICS, QRELS, META)}
+        there = {name: path for name, path in paths.items() if os.path.isfile(path)}
+        if there:
+            return home, there
+    return None, {}
+
+
 def folder_of(path: str) -> str:
-    """The folder of a collection, given by its path or by the name of a bundled collection."""
+    """The folder of a collection, given by its path, by its workspace, or by the name of a bundled collection."""
     if os.path.isdir(path):
-        if not os.path.exists(file_in(path, DOCUMENTS)):
+        home = next((each for each in (path, os.path.join(path, INSIDE)) if _has_documents(each)), None)
+        if home is None:
             raise DataError(
                 f"{path}: expected a collection ({DOCUMENTS}, {TOPICS}, {QRELS}, {META}), found no {DOCUMENTS}; "
                 "cranfield import makes one from other layouts"
             )
-        return path
+        return home
     if os.path.exists(path):
         raise DataError(f"{path}: expected a collection's folder, found a file; cranfield import makes one from it")
     inside = os.path.join(BUNDLED, path)
@@ -129,6 +145,10 @@ def folder_of(path: str) -> str:
         return inside
     bundled = f"; bundled: {', '.join(bundled_names())}" if bundled_names() else ""
     raise DataError(f"{path}: no such folder, and no bundled collection of that name{bundled}")
+
+
+def _has_documents(folder: str) -> bool:
+    return os.path.exists(file_in(folder, DOCUMENTS))
 
 
 def _meta(path: str) -> dict[str, Any]:
@@ -202,6 +222,15 @@ def _aspects(meta: Mapping[str, Any], where: str) -> list[Aspect]:
         meanings = _meanings(grades, f"{at}: grades: expected a number")
         aspects[name] = Aspect(name, question, dict(sorted(meanings.items())), lowest)
     return list(aspects.values())
+
+
+def _card(meta: Mapping[str, Any], path: str) -> CardTemplate | None:
+    """The template of the judging card: `[card]` with a kind or fields."""
+    if "card" not in meta:
+        return None
+    from cranfield.base.card import read_template  # most collections have none
+
+    return read_template(path, meta)
 
 
 def document_rows(path: str, source: Iterable[bytes] | None = None) -> Iterator[Document]:
@@ -397,6 +426,46 @@ def toml_text(values: Mapping[str, Any]) -> str:
     "qrels.txt" = "sha256:…"
     """
     return "\n".join(_toml_lines(values, ())).lstrip("\n") + "\n"
+
+
+HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")
+
+
+def toml_with_grades(source: str, grades: Mapping[float, Grade], relevant_from: float, where: str) -> str:
+    """The text of a collection.toml with other grades; the rest of it stays as it is, with its comments."""
+    named = {f"{grade:g}": asdict(each) for grade, each in sorted(grades.items(), reverse=True)}
+    return toml_with_table(source, "grades", {"relevant_from": whole(float(relevant_from)), **named}, where)
+
+
+def toml_with_table(source: str, name: str, table: Mapping[str, Any], where: str) -> str:
+    """The text of a collection.toml with another table, or without it if the table is empty; the rest stays as it is."""
+    section = {name: table} if table else {}
+    try:
+        expected = {**{key: value for key, value in tomllib.loads(source).items() if key != name}, **section}
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: no TOML: {error}") from error
+    for text in (_with_section(source, name, toml_text(section) if section else ""), toml_text(expected)):
+        try:
+            if tomllib.loads(text) == expected:
+                return text
+        except ValueError:
+            continue
+    raise DataError(f"{where}: its {name} cannot be changed here; edit the file")
+
+
+def _with_section(source: str, name: str, section: str) -> str:
+    """A TOML text in which a table and its subtables are replaced; a new table comes last."""
+    kept: list[str] = []
+    place, inside = None, False
+    for line in source.splitlines():
+        if (header := HEADER.fullmatch(line)) is not None:
+            inside = header[1].partition(".")[0].strip() == name
+            place = len(kept) if inside and place is None else place
+        if not inside:
+            kept.append(line)
+    place = len(kept) if place is None else place
+    lines = [*kept[:place], *([""] if place == len(kept) else []), *section.splitlines(), "", *kept[place:]]
+    return "\n".join(lines).strip("\n") + "\n"
 
 
 def _toml_lines(values: Mapping[str, Any], path: tuple[str, ...], one_of: bool = False) -> list[str]:

@@ -27,7 +27,7 @@ from array import array
 from contextlib import ExitStack, contextmanager, suppress
 from errno import EEXIST, ENOTEMPTY
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from cranfield.formats.streams import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO, Self, TypeAlias
 
     from numpy.typing import NDArray
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.uint64]
 
+T = TypeVar("T")
 VERSION = 1  # of the layout; part of STATE
 ROWS, IDS, HASHES, ABOUT = "rows", "ids", "hashes", "about.json"
 COLUMNS = 3  # of a row: start, length, start of the id
@@ -77,22 +78,45 @@ def open_shelf(collection: str, where: str, progress: Progress = None) -> Shelf:
     opened = read_collection(collection)
     path = file_in(str(opened.path), DOCUMENTS)
     documents = opened.meta.get("counts", {}).get("documents")
-    family = f"documents-{_digest(os.path.relpath(os.path.realpath(path), os.path.realpath(where)))}"
+    for _ in range(ATTEMPTS):
+        index, state = open_index(
+            path,
+            where,
+            "documents",
+            VERSION,
+            lambda folder: _write_index(path, folder, documents, progress),
+            _read_index,
+        )
+        with read_errors(path):
+            file = index.copy or _File(path)
+        if file is index.copy or file.state() == state:
+            return Shelf(path, state, index, file)
+    raise _changing(path)
+
+
+def open_index(
+    path: str, where: str, name: str, version: int, write: Callable[[str], None], read: Callable[[str], T]
+) -> tuple[T, State]:
+    """An index of a file in a folder `NAME-PATH-STATE` below `where`, and the state of the file that it is of.
+
+    `write` makes it in a folder, where `write_about` is called last; `read` opens it.
+    """
+    family = f"{name}-{_digest(os.path.relpath(os.path.realpath(path), os.path.realpath(where)))}"
     for _ in range(ATTEMPTS):
         state = _state(path)
-        target = os.path.join(where, f"{family}-{_digest(VERSION, *state)}")
-        index = _index_in(target)
+        target = os.path.join(where, f"{family}-{_digest(version, *state)}")
+        index = _index_in(target, read)
         if index is not None:
-            with read_errors(path):
-                file = index.copy or _File(path)
-            if file is index.copy or file.state() == state:
-                return Shelf(path, state, index, file)
-            continue
+            return index, state
         with _folder_beside(target, where, family) as folder:
-            _write_index(path, state, folder, documents, progress)
+            write(folder)
             if _state(path) == state:  # otherwise the index may mix two versions
                 _put(folder, target, where, family)
-    raise DataError(f"{path}: changes while it is read; try again when nobody writes to it")
+    raise _changing(path)
+
+
+def _changing(path: str) -> DataError:
+    return DataError(f"{path}: changes while it is read; try again when nobody writes to it")
 
 
 class Shelf:
@@ -100,7 +124,7 @@ class Shelf:
 
     def __init__(self, path: str, state: State, index: DocumentIndex, file: _File) -> None:
         self.path = path  # the collection's own file
-        self._state = state
+        self.state = state
         self._held: tuple[DocumentIndex, _File] | None = index, file
 
     def get(self, id: str) -> Document | None:
@@ -110,7 +134,7 @@ class Shelf:
         if row is None:
             return None
         start, length = index.rows[row, :2].tolist()
-        if file is index.copy or file.state() == self._state:
+        if file is index.copy or file.state() == self.state:
             with suppress(BadLineError):
                 for document in document_rows(self.path, [file.read(start, length)]):
                     if document.id == id:
@@ -119,7 +143,11 @@ class Shelf:
 
     def has(self, id: str) -> bool:
         """Whether there is a document with this id; its text is not read."""
-        return self._open()[0].row(_encoded(id)) is not None
+        return self.row(id) is not None
+
+    def row(self, id: str) -> int | None:
+        """The place of the document with this id in the collection's order, from 0; None if there is none."""
+        return self._open()[0].row(_encoded(id))
 
     def __len__(self) -> int:
         """The number of documents, including those that repeat an id."""
@@ -135,7 +163,7 @@ class Shelf:
     def changed(self) -> bool:
         """Whether the collection's file has changed since the shelf was opened."""
         try:
-            return _state(self.path) != self._state
+            return _state(self.path) != self.state
         except DataError:
             return True
 
@@ -240,17 +268,13 @@ def _hash(identifier: bytes) -> int:
 # finding and making an index
 
 
-def _index_in(folder: str) -> DocumentIndex | None:
+def _index_in(folder: str, read: Callable[[str], T]) -> T | None:
     """The index in a folder; None if there is none or it is incomplete, in which case it is removed."""
     try:
         with open(os.path.join(folder, ABOUT), encoding="utf-8") as file:
             sizes = json.load(file)["sizes"]
         if all(os.path.getsize(os.path.join(folder, name)) == size for name, size in sizes.items()):
-            rows, hashes = (_mapped(os.path.join(folder, name), np.uint64) for name in (ROWS, HASHES))
-            ids = _mapped(os.path.join(folder, IDS), np.uint8)
-            copy = _File(os.path.join(folder, DOCUMENTS)) if DOCUMENTS in sizes else None
-            count = len(hashes) // 2
-            return DocumentIndex(rows.reshape(-1, COLUMNS), ids, hashes[:count], hashes[count:], copy)
+            return read(folder)
     except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, AttributeError, TypeError):
         pass
     except OSError as error:
@@ -259,7 +283,17 @@ def _index_in(folder: str) -> DocumentIndex | None:
     return None
 
 
-def _mapped(path: str, kind: type[Any]) -> NDArray[Any]:
+def _read_index(folder: str) -> DocumentIndex:
+    rows, hashes = (mapped(os.path.join(folder, name), np.uint64) for name in (ROWS, HASHES))
+    ids = mapped(os.path.join(folder, IDS), np.uint8)
+    packed = os.path.join(folder, DOCUMENTS)
+    copy = _File(packed) if os.path.exists(packed) else None
+    count = len(hashes) // 2
+    return DocumentIndex(rows.reshape(-1, COLUMNS), ids, hashes[:count], hashes[count:], copy)
+
+
+def mapped(path: str, kind: type[Any]) -> NDArray[Any]:
+    """A file of numbers as an array that is read from the disk when it is used."""
     if not os.path.getsize(path):
         return np.empty(0, kind)
     return np.asarray(np.memmap(path, kind, "r"))
@@ -290,7 +324,7 @@ def _put(folder: str, target: str, where: str, family: str) -> None:
             shutil.rmtree(os.path.join(where, name), ignore_errors=True)  # a process that has it open can still read it
 
 
-def _write_index(path: str, state: State, folder: str, documents: int | None, progress: Progress) -> None:
+def _write_index(path: str, folder: str, documents: int | None, progress: Progress) -> None:
     """Read all documents once and write where each of them starts."""
     with ExitStack() as stack:
 
@@ -298,6 +332,7 @@ def _write_index(path: str, state: State, folder: str, documents: int | None, pr
             return stack.enter_context(synced_file(os.path.join(folder, name)))
 
         packed, start = _beginning(path)
+        size = _state(path).size
         copy = file(DOCUMENTS) if packed else None
         rows, ids, hashes = file(ROWS), file(IDS), array("Q")
         places = _Places(path, start, copy)
@@ -309,17 +344,22 @@ def _write_index(path: str, state: State, folder: str, documents: int | None, pr
             hashes.append(_hash(identifier))
             id_start += len(identifier)
             if progress is not None and not number & 0x3FF:
-                progress(*((number, documents) if packed else (places.end, state.size)))
+                progress(*((number, documents) if packed else (places.end, size)))
         rows.write(array("Q", (places.end, 0, id_start)).tobytes())  # where the last id ends
         values, sorted_hashes = np.frombuffer(hashes, np.uint64), file(HASHES)
         order = np.argsort(values, kind="stable")  # among equal hashes the first row comes first
         sorted_hashes.write(values[order].data)
         sorted_hashes.write(order.astype(np.uint64).data)
+    write_about(folder, path)
+    if progress is not None:
+        progress(*((len(hashes), len(hashes)) if packed else (size, size)))
+
+
+def write_about(folder: str, path: str) -> None:
+    """Write what was indexed, and the sizes of the files of its index: without it the index is incomplete."""
     sizes = {name: os.path.getsize(os.path.join(folder, name)) for name in sorted(os.listdir(folder))}
     with synced_file(os.path.join(folder, ABOUT)) as about:
         about.write(json.dumps({"path": os.path.realpath(path), "version": VERSION, "sizes": sizes}).encode())
-    if progress is not None:
-        progress(*((len(hashes), len(hashes)) if packed else (state.size, state.size)))
 
 
 class _Places:

@@ -12,6 +12,7 @@ import stat
 import sys
 
 LINES, SQLITE, POSTGRESQL = "lines", "sqlite", "postgresql"
+WORK_DB = "work.db"  # the log of a workspace, in its folder
 ENDINGS = (".db", ".sqlite", ".sqlite3")  # of a SQLite file that is not there yet
 SERVER = re.compile(r"postgres(ql)?://")
 HEAD = b"SQLite format 3\x00"

@@ -96,6 +96,7 @@ def read_qrels(
         collection = read_collection(source)
         least, qrels.corpus = collection.relevant_from, collection.documents
         qrels.relevant_from, qrels.explained = None if least == 1 else least, collection.explains_grades
+        qrels.workspace = os.fspath(source) if os.path.isdir(source) else None
     return qrels
 
 
@@ -205,10 +206,19 @@ def _in_ranx(source: Any, kind: Kind) -> dict[str, dict[str, float]] | None:
 def as_qrels(
     source: Any, format: str | None = None, lenient: bool = False, fields: Fields | None = None, **table: Any
 ) -> Qrels:
-    """Qrels from a path, a mapping, a frame, rows or `Qrels`. `table` has options of `read_qrels`."""
+    """Qrels from a path, a mapping, a frame, rows or `Qrels`; also those of a log, a version (LOG@NAME) or a workspace.
+
+    `table` has options of `read_qrels`.
+    """
     grades = table.get("grades")
     if isinstance(source, Qrels):
         return source if grades is None else _with_grades(source, grades)
+    if isinstance(source, (str, os.PathLike)) and os.fspath(source) != "-":
+        from cranfield import _open_judgments
+
+        source = _open_judgments(os.fspath(source))
+        if isinstance(source, Qrels):
+            return _with_grades(source, grades)
     if is_source(source):
         return read_qrels(source, format, lenient, fields=fields, **table)
     held = _in_ranx(source, "qrels")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import CranfieldError, MissingExtraError, TooLargeError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from starlette.requests import Request
 
@@ -24,6 +24,18 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
+IMAGE_POLICY = "default-src 'none'; sandbox"  # of an image that is opened by itself
+
+
+def page_policy(image_hosts: Iterable[str]) -> str:
+    """The policy of a page that shows images of some hosts, over https only.
+
+    >>> page_policy(["img.shop.example"]).split("; ")[3]
+    "img-src 'self' https://img.shop.example"
+    """
+    return POLICY.replace("img-src 'self'", " ".join(["img-src 'self'", *(f"https://{host}" for host in image_hosts)]))
+
+
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

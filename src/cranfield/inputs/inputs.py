@@ -6,8 +6,6 @@ No file is opened before a command needs it. Standard input (`-`) can be any one
 from __future__ import annotations
 
 import os
-import stat
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import tell_used
 from cranfield.base.text_layout import counted
-from cranfield.inputs.logs import judgments_of
+from cranfield.formats.run_files import run_named
+from cranfield.inputs.logs import judgments_of, named
 from cranfield.inputs.topics import queries_of, topic_table
 
 if TYPE_CHECKING:
@@ -77,9 +76,21 @@ class Inputs:
         """The collection's folder or name, if it names the judgments."""
         if self.qrels is None:
             return None
+        from cranfield.formats.collection_folder import DOCUMENTS, collection_home
         from cranfield.formats.runs_and_qrels import qrels_in
 
-        return None if qrels_in(self.qrels) == self.qrels else self.qrels
+        folder = self.qrels if self.workspace is None else self.workspace
+        if folder == self.workspace and DOCUMENTS not in collection_home(folder)[1]:
+            return None
+        return None if qrels_in(folder) == folder else folder
+
+    @cached_property
+    def workspace(self) -> str | None:
+        """The workspace that the judgments belong to: it has runs, topics and texts; None for other judgments."""
+        log = named(self.qrels)
+        if log is not None:
+            return log.workspace
+        return self.qrels if self.qrels is not None and os.path.isdir(self.qrels) else None
 
     @cached_property
     def judgments(self) -> str | Qrels:
@@ -90,7 +101,7 @@ class Inputs:
 
     def files(self, *more: str | None) -> list[str] | dict[str, str]:
         """The run files by distinct names. Raise DataError if standard input occurs twice among all files, including `more`."""
-        arguments = run_arguments(self.runs)
+        arguments = run_arguments(self.runs, self.workspace)
         refuse_second_stdin(
             *(path_of(one) for one in more if one is not None),
             *(one.file for one in arguments),
@@ -229,14 +240,21 @@ class RunArgument(NamedTuple):
     file: str
 
 
-def run_arguments(typed: Sequence[str]) -> list[RunArgument]:
-    """The run files in the arguments: paths, patterns, or NAME=path; a file with an = in its name wins."""
+def run_arguments(typed: Sequence[str], workspace: str | None = None) -> list[RunArgument]:
+    """The run files in the arguments: paths, patterns, or NAME=path; a file with an = in its name wins.
+
+    With a workspace, an argument that is no path may be the name of one of its runs.
+    """
     from cranfield.formats import expand
 
     arguments = []
     for text in typed:
         path = path_of(text)
         label = text[: -len(path)].removesuffix("=") if path != text else ""
+        run = None if workspace is None or os.path.lexists(path) else run_named(workspace, path)
+        if run is not None:
+            arguments.append(RunArgument(label or run.name, run.path))
+            continue
         files = expand([path])
         if label and len(files) > 1:
             raise ConventionError(f"{text}: {label!r} stands for {len(files)} runs, expected one")
@@ -293,36 +311,3 @@ def read_topics(path: str) -> list[str]:
     if not topics:
         raise DataError(f"{path}: expected a topic's id on each line, found none")
     return topics
-
-
-class RunFile(NamedTuple):
-    """A file of `runs/`; `name` is the run's name, with the ending of the file if two names would be the same."""
-
-    name: str
-    path: str
-    size: int
-    mtime: float
-
-
-def listed(folder: str) -> list[RunFile]:
-    """The runs in a folder by name, without hidden files and files that `cranfield run` adds; empty without a folder."""
-    from cranfield.formats import run_name
-    from cranfield.formats.run_stats import ENDING
-    from cranfield.retrieval.driver import ENDING as JOURNAL
-
-    files = []
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return []
-    for entry in entries:
-        if entry.name.startswith(".") or entry.name.endswith((ENDING, JOURNAL)):
-            continue
-        try:
-            status = entry.stat()
-        except OSError:  # deleted meanwhile, or a broken link
-            continue
-        if stat.S_ISREG(status.st_mode):
-            files.append(RunFile(entry.name, entry.path, status.st_size, status.st_mtime))
-    names = Counter(run_name(file.name) for file in files)
-    return [file if names[run_name(file.name)] > 1 else file._replace(name=run_name(file.name)) for file in files]

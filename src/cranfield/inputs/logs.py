@@ -1,8 +1,10 @@
-"""A log in place of qrels or labels: LOG, or LOG@NAME for a frozen version.
+"""A log or a workspace in place of qrels or labels: LOG or FOLDER, with @NAME for a frozen version.
 
-Only this module decides whether a name is that of a log or a file: NAME follows the last `@` after the last `/`, and an
-existing file of the whole name wins. `formats.log_kind` decides which files are logs. A note about a log (labels that
-contradict each other) is printed once, before the labels are used.
+Only `named` decides whether a word names a log or a file: NAME follows the last `@` after the last `/`, and an existing
+file of the whole name wins. `formats.log_kind` decides which files are logs. The log of a workspace is its work.db; named
+by its own path or by the folder, it stands for the one set of judgments, with the collection's own judgments. Reading
+never writes: judgments that were not imported yet are added in memory. A note about a log (labels that contradict each
+other) is printed once, before the labels are used.
 """
 
 from __future__ import annotations
@@ -14,40 +16,64 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.base.errors import DataError
 from cranfield.base.notifications import say
 from cranfield.base.parameters import shortened
-from cranfield.formats.log_kind import log_kind
+from cranfield.formats.log_kind import WORK_DB, log_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cranfield.base.collection import Qrels
     from cranfield.formats.label_files import Judgment
+    from cranfield.judging.log import Log
 
 SERVERS = ("postgresql://", "postgres://")
 
 
 class Named(NamedTuple):
-    """A log and the name of a version; None means the current labels."""
+    """A log, the name of a version (None: the current judgments), and the workspace that the log belongs to."""
 
     log: str
     version: str | None = None
+    workspace: str | None = None
 
 
 def named(word: str | None) -> Named | None:
-    """The log that an argument names; None for a file or a collection.
+    """The log that an argument names, itself or by its workspace; None for a file or a collection.
 
     >>> named("postgresql://ann@db/work@spring"), named("qrels.txt")
-    (Named(log='postgresql://ann@db/work', version='spring'), None)
+    (Named(log='postgresql://ann@db/work', version='spring', workspace=None), None)
     """
     if word is None or word == "-":
         return None
     served = word.startswith(SERVERS)
     if not served and ("@" not in word or os.path.exists(word)):
-        return Named(word) if log_kind(word) is not None else None
+        return _log_at(word)
     start = word.find("/", word.index("//") + 2) if served else 0  # after user@host
     log, at, version = word.rpartition("@")
     if start < 0 or not at or not version or len(log) < max(start, word.rfind("/")):
         return Named(word) if served else None
-    return Named(log, version) if served or os.path.isfile(log) else None
+    if served:
+        return Named(log, version)
+    place = _log_at(log) if os.path.isdir(log) else Named(log, None, workspace_of(log)) if os.path.isfile(log) else None
+    return None if place is None else place._replace(version=version)
+
+
+def _log_at(path: str) -> Named | None:
+    """The log at a path, or in the workspace at a path."""
+    if os.path.isdir(path):
+        log = os.path.join(path, WORK_DB)
+        return Named(log, None, path) if os.path.isfile(log) else None
+    return Named(path, None, workspace_of(path)) if log_kind(path) is not None else None
+
+
+def workspace_of(log: str) -> str | None:
+    """The workspace whose log this is: its folder was served, or holds documents; None for any other log."""
+    folder, name = os.path.split(os.path.abspath(log))
+    if name != WORK_DB:
+        return None
+    from cranfield.formats.collection_folder import DOCUMENTS, STATE, collection_home
+
+    served = os.path.isdir(os.path.join(folder, STATE))
+    return folder if served or DOCUMENTS in collection_home(folder)[1] else None
 
 
 def exists(location: str) -> bool:
@@ -69,15 +95,64 @@ def exists(location: str) -> bool:
 
 
 def judgments_of(word: str) -> str | Qrels:
-    """The qrels that an argument names: the qrels of a log, or the file name unchanged."""
+    """The qrels that an argument names: those of a log or workspace, or the file name unchanged."""
     log = named(word)
     if log is None:
-        return word
+        return _file_in(word)
     from cranfield.judging.log_queries import qrels
 
-    opened = qrels(*log)
+    opened = qrels(log.log, log.version, own_judgments(log.workspace))
+    if log.workspace is not None:
+        _describe(opened, log.workspace)
     say(opened.remarks)
     return opened
+
+
+def _file_in(word: str) -> str:
+    """The file of judgments of a folder that has no log and no documents; any other word unchanged."""
+    if not os.path.isdir(word):
+        return word
+    from cranfield.formats.collection_folder import DOCUMENTS, QRELS, collection_home
+
+    home, files = collection_home(word)
+    return files.get(QRELS, word) if home is not None and DOCUMENTS not in files else word
+
+
+def own_judgments(workspace: str | None) -> Qrels | None:
+    """The judgments in the file of a workspace's collection; None if there is none."""
+    if workspace is None:
+        return None
+    from cranfield.formats.collection_folder import QRELS, collection_home
+    from cranfield.formats.runs_and_qrels import read_qrels
+
+    path = collection_home(workspace)[1].get(QRELS)
+    return read_qrels(path) if path is not None and os.path.getsize(path) else None
+
+
+def _describe(qrels: Qrels, workspace: str) -> None:
+    """Give qrels what the collection of a workspace says about them."""
+    from cranfield.formats.collection_folder import DOCUMENTS, collection_home, read_collection
+
+    qrels.workspace = workspace
+    home, files = collection_home(workspace)
+    if home is not None and DOCUMENTS in files:
+        collection = read_collection(home)
+        qrels.relevant_from = None if collection.relevant_from == 1 else collection.relevant_from
+        qrels.corpus, qrels.explained = collection.documents, collection.explains_grades
+
+
+def import_collection(location: str, log: Log) -> None:
+    """Bring the collection's judgments in a workspace's log up to date, before something is recorded that includes them."""
+    from cranfield.formats.collection_folder import QRELS, collection_home, hash_of
+    from cranfield.judging.collection_judgments import JudgmentFile, import_judgments
+
+    workspace = location if os.path.isdir(location) else workspace_of(location)
+    if workspace is None:
+        return
+    path = collection_home(workspace)[1].get(QRELS)
+    digest = "" if path is None else hash_of(path).removeprefix("sha256:")
+    file = JudgmentFile(os.path.basename(path or QRELS), digest, lambda: own_judgments(workspace))
+    import_judgments(log, file)
 
 
 def expanded(words: Iterable[str]) -> list[str | Qrels]:
@@ -106,10 +181,10 @@ def labels_in(word: str) -> list[Judgment]:
         )
         return [Judgment(*row) for row in rows]
     from cranfield.judging import open_log
-    from cranfield.judging.policies import decide
+    from cranfield.judging.log_queries import decide_log
 
     with closing(open_log(log.log, new=False)) as opened:
-        say(decide(opened.current_events()).notes())
+        say(decide_log(opened).notes())
         return opened.labels()
 
 

@@ -1,7 +1,7 @@
 """The inputs that a question reads from a workspace: runs by name, and judgments by a word.
 
-The word is `log` (the current labels by a policy), `log@NAME` (a frozen version) or `collection` (its own qrels.txt). The
-default is `log` as soon as the log has a current label of a person, and `collection` before.
+The word is `log` (the one set of judgments: people's labels by a policy, and the collection's own judgments of all other
+documents), `log@NAME` (a frozen version) or `collection` (its own qrels.txt alone). The default is `log`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
 from cranfield.formats.collection_folder import META, TOPICS
-from cranfield.inputs.inputs import Inputs, RunFile
+from cranfield.inputs.inputs import Inputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
 
 LOG, COLLECTION = "log", "collection"
@@ -32,10 +33,10 @@ class JudgmentSource(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """The source as the end of a sentence on a page."""
+        """The source as the end of a sentence about judgments."""
         if self.word == COLLECTION:
-            return "judged by the collection's own judgments"
-        return f"judged by version {self.version}" if self.version else "judged by the labels in the log"
+            return "from the collection's own file"
+        return f"from version {self.version}" if self.version else "as they are now"
 
     @property
     def depends_on_labels(self) -> bool:
@@ -44,13 +45,18 @@ class JudgmentSource(NamedTuple):
 
 
 def judgment_source(bench: Bench, word: str = "") -> JudgmentSource:
-    """The source that a word names in a workspace; DataError if it has no judgments."""
+    """The source that a word names in a workspace; DataError if it has no judgments.
+
+    The log is brought up to date with the collection's file first, so that the place of an answer includes that.
+    """
+    if word in ("", LOG):
+        bench.import_judgments()
     if not word:
-        if has_labels(bench):
-            return JudgmentSource(LOG)
-        if bench.qrels is not None:
-            return JudgmentSource(COLLECTION)
-        raise DataError("nothing is judged yet: the log has no label of a person, and the collection has no qrels.txt")
+        if bench.qrels is None and not has_labels(bench):
+            raise DataError(
+                "nothing is judged yet: the log has no label of a person, and the collection has no qrels.txt"
+            )
+        return JudgmentSource(LOG)
     name, at, version = word.partition("@")
     if name == LOG and (version or not at):
         return JudgmentSource(LOG, version)
@@ -70,17 +76,15 @@ def has_labels(bench: Bench) -> bool:
 
 def qrels_of(bench: Bench, which: JudgmentSource, policy: str = "latest") -> Qrels:
     """The judgments of a source, with the lowest relevant grade of the collection."""
-    from cranfield.judging.policies import PolicySettings, decide
-    from cranfield.judging.versions import gold_of, thaw
+    from cranfield.judging.log_queries import decide_log
+    from cranfield.judging.versions import gold_grades, thaw
 
-    if which.word == COLLECTION:
+    if which.word == COLLECTION or (which.depends_on_labels and _is_unlabelled(bench, policy)):
         return _own(bench)
     if which.version:
         decided, name = thaw(bench.log, which.version), f"log@{which.version}"
     else:
-        with bench.log.reading() as transaction:
-            gold = gold_of(transaction)
-        decided, name = decide(bench.log.current_events(), policy, PolicySettings(), gold), LOG
+        decided, name = decide_log(bench.log, policy, gold=gold_grades(bench.log)), LOG
     if not len(decided):
         raise DataError(f"{name}: no label of a person counts by the policy {policy}")
     qrels = Qrels(decided.grades, name)
@@ -90,15 +94,18 @@ def qrels_of(bench: Bench, which: JudgmentSource, policy: str = "latest") -> Qre
     return qrels
 
 
-def _own(bench: Bench) -> Qrels:
-    from cranfield.formats.runs_and_qrels import as_qrels
+def _is_unlabelled(bench: Bench, policy: str) -> bool:
+    """Whether the one set of judgments is the collection's own file."""
+    from cranfield.judging.policies import goes_by_labels
 
-    collection = bench.open_collection()
-    if collection is not None:
-        return collection.qrels
-    if bench.qrels is None:
+    return bench.qrels is not None and goes_by_labels(policy) and not has_labels(bench)
+
+
+def _own(bench: Bench) -> Qrels:
+    qrels = bench.own_judgments()
+    if qrels is None:
         raise DataError("the collection has no judgments of its own (qrels.txt)")
-    return as_qrels(bench.qrels)
+    return qrels
 
 
 def basis(bench: Bench, which: JudgmentSource, policy: str) -> dict[str, str]:
@@ -111,7 +118,8 @@ def basis(bench: Bench, which: JudgmentSource, policy: str) -> dict[str, str]:
         from cranfield.judging.versions import find_version
 
         return {f"log@{which.version}": find_version(bench.log, which.version).hash, **about}
-    return {"log": policy, "gold": _gold(bench), **about}
+    own = {} if bench.qrels is None else {"qrels": bench.hashes.of(bench.qrels)}
+    return {"log": policy, "gold": _gold(bench), **own, **about}
 
 
 def _gold(bench: Bench) -> str:

@@ -26,6 +26,7 @@ PARTS = {
     "topics": "a file of topics, or an archive of them",
     "qrels": "a file of judgments, or an archive of them",
     "labels": "a file of labels with their assessors",
+    "backup": "an archive that `cranfield backup` made",
 }
 UPLOAD = 2 << 30  # bytes of one file
 UNPACKED = "unpacked"

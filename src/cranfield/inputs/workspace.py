@@ -3,6 +3,7 @@
     FOLDER/                collection.toml, documents.jsonl, topics.jsonl, qrels.txt, or these in FOLDER/collection
     FOLDER/runs/           one file per run
     FOLDER/work.db         the log, unless a database elsewhere is named
+    FOLDER/images/         images of documents, optional (there or in the collection)
     FOLDER/guidelines.md   guidelines for assessors, optional (.md or .txt, there or in the collection)
     FOLDER/.cranfield/     hashes, results, indexes: all of it can be computed again
 
@@ -29,21 +30,36 @@ from cranfield.base.parameters import shortened
 from cranfield.base.text_layout import legible
 from cranfield.collections.check import Findings, check
 from cranfield.formats import read_run, run_name
-from cranfield.formats.collection_folder import DOCUMENTS, META, QRELS, TOPICS, file_in, read_collection
+from cranfield.formats.collection_folder import (
+    DOCUMENTS,
+    INSIDE,
+    META,
+    QRELS,
+    TOPICS,
+    collection_home,
+    file_in,
+    read_collection,
+)
+from cranfield.formats.collection_folder import STATE as STATE
 from cranfield.formats.document_index import Shelf, open_shelf
+from cranfield.formats.images import ImageFile, read_image
+from cranfield.formats.run_files import RUNS, RunFile, listed, run_named
+from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import reason, refuse_larger
 from cranfield.formats.topic_tables import TopicTable, read_topic_table
 from cranfield.inputs.disk_caches import FileHashes, Mark, mark_of
-from cranfield.inputs.inputs import RunFile, listed
 from cranfield.inputs.topics import topics_of_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cranfield.base.collection import Aspect, Collection, Grade
+    from cranfield.base.card import CardTemplate
+    from cranfield.base.collection import Aspect, Collection, Grade, Qrels
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
+    from cranfield.judging.guidelines import Guidelines
     from cranfield.judging.round_status import RoundStatus
+    from cranfield.pooling.text_features import TextFeatures
     from cranfield.store import Database
 
 
@@ -126,7 +142,6 @@ def _move(path: str, runs: str, name: str) -> None:
 
 T = TypeVar("T")
 
-STATE = ".cranfield"
 SETTLED = 2_000_000_000  # nanoseconds after which a later change gives a folder another time
 GUIDELINES = ("guidelines.md", "guidelines.txt")
 LONGEST_GUIDELINE = 1 << 20  # bytes
@@ -153,7 +168,7 @@ def is_workspace(folder: str) -> bool:
 
 def new_collection_folder(folder: str) -> str:
     """The folder for the collection of a workspace that has none; DataError if it has one."""
-    target = os.path.join(folder, "collection")
+    target = os.path.join(folder, INSIDE)
     names = [os.path.join(where, name) for where in (folder, target) for name in (DOCUMENTS, TOPICS, QRELS, META)]
     there = next((path for path in (file_in(*os.path.split(name)) for name in names) if os.path.isfile(path)), None)
     if there is not None or os.path.lexists(target):
@@ -178,6 +193,7 @@ class Bench:
     def __init__(self, folder: str, db: str | None = None, clock: Callable[[], str] | None = None) -> None:
         from cranfield.judging.database_log import DatabaseLog
         from cranfield.judging.log_location import is_database
+        from cranfield.judging.version_cache import VersionCache
 
         self.folder = os.path.abspath(folder)
         if not os.path.isdir(self.folder):
@@ -187,8 +203,12 @@ class Bench:
             raise DataError(f"{db}: expected a database: postgresql://user@host/name, or a file ending in .db")
         self.state = own_folder(os.path.join(self.folder, STATE))
         self.log: DatabaseLog = DatabaseLog(self.location, clock)
+        self.log.version_cache = VersionCache(os.path.join(self.state, "versions"))
         self.hashes = FileHashes(os.path.join(self.state, "hashes.json"))
         self._lock = threading.Lock()
+        self._guidelines: Any = None
+        self._importing = threading.Lock()
+        self._imported: tuple[str | None, Mark | None] | None = None  # the file of judgments that the log holds
         self._read: dict[str, tuple[Mark, Any]] = {}
         self._layout_cache: tuple[list[int] | None, tuple[str | None, dict[str, str]]] = None, (None, {})
 
@@ -221,18 +241,12 @@ class Bench:
 
     def _layout(self) -> tuple[str | None, dict[str, str]]:
         """The folder of the collection and its files; read again when either folder has changed."""
-        folders = os.path.join(self.folder, "collection"), self.folder
+        folders = os.path.join(self.folder, INSIDE), self.folder
         marks = [_changed(folder) for folder in folders]
         marks_before, layout = self._layout_cache
         if marks_before == marks:
             return layout
-        layout = None, {}
-        for folder in folders:
-            paths = {name: file_in(folder, name) for name in (DOCUMENTS, TOPICS, QRELS, META)}
-            there = {name: path for name, path in paths.items() if os.path.isfile(path)}
-            if there:
-                layout = folder, there
-                break
+        layout = collection_home(self.folder)
         settled = all(mark < time.time_ns() - SETTLED for mark in marks)
         # a change within one tick of the clock has the same time
         self._layout_cache = marks if settled else None, layout
@@ -246,6 +260,18 @@ class Bench:
         """The topics, read again when their file changes; None if the file is missing or empty."""
         path = self.file(TOPICS)
         return None if path is None else self._once("topics", path, self._topics)
+
+    def topic_ids(self) -> frozenset[str] | None:
+        """The ids of the topics; None if there is no file of topics."""
+        path = self.file(TOPICS)
+        return None if path is None else self._once("topic ids", path, self._topic_ids)
+
+    def _topic_ids(self, path: str) -> frozenset[str]:
+        collection = self.open_collection()
+        if collection is not None:
+            return frozenset(topic.id for topic in collection.topics)
+        table = read_topic_table(path)
+        return frozenset(table.queries).union(*table.columns.values())
 
     def _topics(self, path: str) -> TopicTable:
         return read_topic_table(path) if self.collection is None else topics_of_collection(self.collection)
@@ -265,6 +291,15 @@ class Bench:
         """The aspects that assessors judge besides relevance."""
         collection = self._description()
         return () if collection is None else collection.aspects
+
+    def card(self) -> CardTemplate | None:
+        """The template of the judging card; None if documents are shown as title and text."""
+        collection = self._description()
+        return None if collection is None else collection.card
+
+    def image(self, path: str) -> ImageFile:
+        """An image in the folder `images` of the workspace or of the collection; DataError if it is refused."""
+        return read_image([folder for folder in (self.folder, self.home) if folder is not None], path)
 
     def _description(self) -> Collection | None:
         """The collection as described by its collection.toml; None if there is no such file."""
@@ -298,6 +333,16 @@ class Bench:
 
         return self._once("guideline", path, read)
 
+    def guidelines(self) -> Guidelines:
+        """The guidelines and the meanings of the grades as they are now: what labels record by its hash."""
+        from cranfield.judging.guidelines import Guidelines
+
+        now = Guidelines.of(self.guideline(), self.grades(), self.relevant_from)
+        if self._guidelines != now:
+            self._guidelines = now
+        guidelines: Guidelines = self._guidelines
+        return guidelines  # the same object as before, which knows its hash
+
     def guideline_file(self) -> str | None:
         """The file of the guidelines: in the workspace, or in the folder of the collection."""
         folders = dict.fromkeys(folder for folder in (self.folder, self.home) if folder is not None)
@@ -309,6 +354,14 @@ class Bench:
         if self.collection is None:
             return None
         return open_shelf(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
+
+    def features(self, progress: Callable[[int, int | None], None] | None = None) -> TextFeatures | None:
+        """The texts as learning strategies read them, from an index in the state folder; None without documents."""
+        from cranfield.pooling.text_features import open_features
+
+        if self.collection is None:
+            return None
+        return open_features(self.collection, own_folder(os.path.join(self.state, "shelf")), progress)
 
     def _once(self, what: str, path: str, read: Callable[[str], T]) -> T:
         """The content of a file, read again when the file has changed."""
@@ -328,7 +381,7 @@ class Bench:
     @property
     def runs_folder(self) -> str:
         """Where run files lie, whether or not there are any yet."""
-        return os.path.join(self.folder, "runs")
+        return os.path.join(self.folder, RUNS)
 
     def runs(self) -> list[RunFile]:
         """The runs by name."""
@@ -336,10 +389,10 @@ class Bench:
 
     def run(self, name: str) -> RunFile:
         """A run by its name or its file name; DataError if it is not among the listed files."""
+        file = run_named(self.folder, name)
+        if file is not None:
+            return file
         files = self.runs()
-        for file in files:
-            if name in (file.name, os.path.basename(file.path)):
-                return file
         there = ", ".join(file.name for file in files[:10]) or "none"
         more = f" and {len(files) - 10} more" if len(files) > 10 else ""
         raise DataError(f"there is no run {shortened(name)!r}; there are: {there}{more}")
@@ -364,6 +417,30 @@ class Bench:
         return Upload(self.run(name), findings)
 
     # the log
+
+    def import_judgments(self) -> None:
+        """Bring the collection's judgments in the log up to date with their file, if it has changed."""
+        from cranfield.judging.collection_judgments import JudgmentFile, import_judgments
+
+        if self.home is None:  # a folder without a collection says nothing about a log that others share
+            return
+        path = self.qrels
+        mark = None if path is None else mark_of(path)
+        with self._importing:
+            if self._imported == (path, mark):
+                return
+            digest = "" if path is None else self.hashes.of(path)
+            import_judgments(self.log, JudgmentFile(os.path.basename(path or QRELS), digest, self.own_judgments))
+            settled = mark is None or mark[1] < time.time_ns() - SETTLED
+            self._imported = (path, mark) if settled else None
+
+    def own_judgments(self) -> Qrels | None:
+        """The judgments in the collection's own file; None if there is none."""
+        path = self.qrels
+        if path is None:
+            return None
+        collection = self.open_collection()
+        return as_qrels(path) if collection is None else collection.qrels
 
     def versions(self) -> list[Version]:
         """The frozen qrels, the oldest first."""

@@ -31,7 +31,7 @@ def uncertainty_of_version(log: Log, name: str) -> tuple[DecidedGrades, LabelUnc
     """The grades of a frozen version, and how uncertain they are."""
     from cranfield.judging.versions import labels_at_version, thaw
 
-    decided = thaw(log, name)
+    decided = thaw(log, name, whole=True)
     return decided, uncertainty_of(labels_at_version(log, name), decided)
 
 
@@ -98,7 +98,9 @@ class AggregationResult(Answer):
         by = f"{len(self.people):,} {'person' if len(self.people) == 1 else 'people'}"
         what = "preferences" if decided.strengths else "labels"
         documents = f"{len(decided):,} documents of {len(decided.grades):,} topics"
-        yield f"{documents} graded by {decided.policy} from {decided.labels:,} {what} of {by}"
+        own = decided.of_collection
+        more = f", and {own:,} of them by the collection's own judgments" if own else ""
+        yield f"{documents} graded by {decided.policy} from {decided.labels:,} {what} of {by}{more}"
         rows = [self._person(name, how) for name in self.people]
         reliable = decided.verdict is not None and decided.verdict.reliability is not None
         if rows and not decided.strengths:
@@ -124,6 +126,7 @@ class AggregationResult(Answer):
             "labels": decided.labels,
             "contradictions": decided.contradictions,
             "adjudicated": decided.adjudicated,
+            "of_collection": decided.of_collection,
             "undecided": [list(subject) for subject in decided.undecided],
             "left_out": decided.left_out,
             "grades": decided.grades,

@@ -11,7 +11,9 @@ import math
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,15 +25,20 @@ from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats
 from cranfield.stats.agreement import Agreement, coefficient
 from cranfield.stats.correlation import correlation
-from cranfield.stats.ratings import base_rates, coincidences, confusion
+from cranfield.stats.ratings import Labels, Scale, base_rates, coincidences, confusion, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.base.run import Run
+    from cranfield.evaluation.scores import Scores
     from cranfield.judging.assignments import GoldAnswer
+    from cranfield.judging.current_labels import RatedLabel
     from cranfield.judging.event import Event
-    from cranfield.stats.ratings import Labels
+    from cranfield.judging.policies import Grades
+
+    Opinion: TypeAlias = Event | RatedLabel
+    PersonOpinions: TypeAlias = tuple[str, list[Opinion], list[list[float]]]
 
 MAIN = "krippendorff(metric=ordinal)"
 NEAR = 1e-9
@@ -109,7 +116,9 @@ class Agreements(Answer):
         return units[0] if units else ""
 
     def content(self, how: Layout) -> Iterator[Part]:
-        yield self._verdict(how)
+        if words := stats.agreement_in_words(self._main):
+            yield f"{self.name}: agreement is {words}"
+        yield self._verdict()
         rows = []
         for rater, counts in zip(self.labels.raters, base_rates(self.labels), strict=True):
             shares = (f"{count / max(counts.sum(), 1):.0%}" for count in counts)
@@ -125,10 +134,16 @@ class Agreements(Answer):
         yield from self._matrix(how)
         yield from self._views(how)
 
-    def _verdict(self, how: Layout) -> str:
-        people, items = len(self.labels.raters), self.items
+    @property
+    def _main(self) -> Agreement:
+        """The coefficient of the verdict: ordinal alpha, else the first that was asked for."""
+        return next(
+            (one for one in self.coefficients if one.coefficient == str(coefficient(MAIN))), self.coefficients[0]
+        )
+
+    def _verdict(self) -> str:
+        people, items, main = len(self.labels.raters), self.items, self._main
         by_name = {one.coefficient: one for one in self.coefficients}
-        main = by_name.get(str(coefficient(MAIN)), self.coefficients[0])
         who = f"{people} {'person' if people == 1 else 'people'}"
         if not main.defined:
             reason = f"no {main.coefficient}: {main.reason}"
@@ -266,11 +281,11 @@ def _of_topics(text: str) -> str:
 
 def agreements(
     name: str,
-    events: Sequence[Event],
+    events: Sequence[Opinion],
     *,
     coefficients: Sequence[str] = (),
     view: str = "",
-    repeats: Sequence[Event] = (),
+    repeats: Sequence[Opinion] = (),
     gold: Sequence[GoldAnswer] = (),
     cannot: int = 0,
     resamples: int = 1000,
@@ -281,12 +296,15 @@ def agreements(
 
     Intervals come from leaving out each topic in turn; with a single topic, from `resamples` of its documents.
     """
-    labels = as_labels(events)
+    documents = _by_document(events)
+    labels = _labels_of(documents)
     if not len(labels):
         raise DataError(f"{name}: there are no labels")
+    people = _by_person(documents)
     how: dict[str, Any] = {"cluster_of": _topics_of(labels), "resamples": resamples, "level": level}
+    clusters = encode(list(how["cluster_of"].values()))[1]
     many = [
-        stats.agreement(labels, one, rng=np.random.default_rng(seed), **how)
+        stats.agreement(labels, one, rng=np.random.default_rng(seed), **how | {"cluster_of": clusters})
         for one in coefficients or stats.all_forms()
     ]
     return Agreements(
@@ -294,18 +312,18 @@ def agreements(
         labels,
         many,
         stats.by_label(labels, resamples=0),
-        people_of(events, gold),
+        _people(people, gold),
         view,
         _parts(labels, events, repeats, view, next(iter(coefficients), ""), how | {"rng": np.random.default_rng(seed)}),
-        contradictions=sum(len(grades) > 1 for grades in grades_of(events).values()),
+        contradictions=sum(len({event.grade for event in each}) > 1 for each in documents),
         cannot=cannot,
         unsure=sum(not event.sure for event in events),
-        drift=drift_of(events),
+        drift=_drift(people),
     )
 
 
 def _parts(
-    labels: Labels, events: Sequence[Event], repeats: Sequence[Event], view: str, name: str, how: dict[str, Any]
+    labels: Labels, events: Sequence[Opinion], repeats: Sequence[Opinion], view: str, name: str, how: dict[str, Any]
 ) -> Mapping[Any, Agreement]:
     """The agreement within each part of a view; each part uses its own coefficient unless one was given."""
     if not view:
@@ -329,11 +347,15 @@ def _topics_of(labels: Labels) -> dict[Any, str]:
     return {item: item[0] for item in labels.items}  # type: ignore[index]
 
 
-def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[AssessorAgreement]:
+def people_of(events: Sequence[Opinion], gold: Sequence[GoldAnswer] = ()) -> list[AssessorAgreement]:
     """Each assessor compared with the others: agreement, drift over time, speed, answers to gold."""
+    return _people(_by_person(_by_document(events)), gold)
+
+
+def _people(by_person: Iterable[PersonOpinions], gold: Sequence[GoldAnswer]) -> list[AssessorAgreement]:
     questions, right = Counter(each.assessor for each in gold), Counter(e.assessor for e in gold if e.grade == e.right)
     people = []
-    for name, mine, others in _by_person(events):
+    for name, mine, others in by_person:
         half = len(mine) // 2
         parts = (mine, others), (mine[:half], others[:half]), (mine[half:], others[half:])
         same, same_first, same_second = (_same(*part) for part in parts)
@@ -346,13 +368,17 @@ def people_of(events: Sequence[Event], gold: Sequence[GoldAnswer] = ()) -> list[
     return people
 
 
-def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
+def drift_of(events: Sequence[Opinion]) -> dict[str, list[Span]]:
     """Each person's agreement with the others over time, in two to ten spans of equal size.
 
     People with too few labels for two spans are left out.
     """
+    return _drift(_by_person(_by_document(events)))
+
+
+def _drift(by_person: Iterable[PersonOpinions]) -> dict[str, list[Span]]:
     answer: dict[str, list[Span]] = {}
-    for name, mine, others in _by_person(events):
+    for name, mine, others in by_person:
         shared = [(event, them) for event, them in zip(mine, others, strict=True) if them]
         count = min(SPANS, len(shared) // LEAST_IN_SPAN)
         if count < 2:
@@ -364,31 +390,53 @@ def drift_of(events: Sequence[Event]) -> dict[str, list[Span]]:
     return answer
 
 
-def _by_person(events: Iterable[Event]) -> Iterator[tuple[str, list[Event], list[list[float]]]]:
+def _by_document(events: Iterable[Opinion]) -> list[list[Opinion]]:
+    """The labels of each document, in the order of topics and documents; those of one document in the order given."""
+    subject = attrgetter("topic", "document")
+    return [list(group) for _, group in groupby(sorted(events, key=subject), subject)]
+
+
+def _labels_of(documents: Sequence[Sequence[Opinion]]) -> Labels:
+    """`as_labels` of labels by document: their order is known, so that no document is looked up by its name."""
+    events = list(chain.from_iterable(documents))
+    raters = {name: code for code, name in enumerate(sorted({event.assessor for event in events}))}
+    rater = np.fromiter((raters[event.assessor] for event in events), np.int64, len(events))
+    item = np.repeat(np.arange(len(documents)), [len(each) for each in documents])
+    grades, grade = encode(np.fromiter((event.grade for event in events), np.float64, len(events)))
+    subjects = tuple((each[0].topic, each[0].document) for each in documents)
+    return Labels.sorted(rater, item, grade, (tuple(raters), subjects), Scale(grades))
+
+
+def _by_person(documents: Iterable[Sequence[Opinion]]) -> list[PersonOpinions]:
     """Each person's labels in the order of their times, and the grades that others gave each of these documents."""
-    people: dict[str, list[Event]] = {}
-    grades: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for event in sorted(events, key=lambda event: (event.time, event.id)):
-        people.setdefault(event.assessor, []).append(event)
-        grades.setdefault((event.topic, event.document), []).append((event.assessor, event.grade or 0.0))
-    for name, mine in sorted(people.items()):
-        yield name, mine, [[grade for who, grade in grades[each.topic, each.document] if who != name] for each in mine]
+    people: dict[str, list[tuple[Opinion, list[float]]]] = {}
+    for labels in documents:
+        for event in labels:
+            others = [each.grade or 0.0 for each in labels if each.assessor != event.assessor]
+            people.setdefault(event.assessor, []).append((event, others))
+    answer = []
+    for name, pairs in sorted(people.items()):
+        pairs.sort(key=lambda pair: (pair[0].time, pair[0].id))
+        answer.append((name, [event for event, _ in pairs], [others for _, others in pairs]))
+    return answer
 
 
-def _same(mine: Sequence[Event], others: Sequence[Sequence[float]]) -> float:
-    return _mean([event.grade == grade for event, them in zip(mine, others, strict=True) for grade in them])
+def _same(mine: Sequence[Opinion], others: Sequence[Sequence[float]]) -> float:
+    count = sum(map(len, others))
+    same = sum(them.count(event.grade) for event, them in zip(mine, others, strict=True))
+    return same / count if count else math.nan
 
 
 def _mean(values: Sequence[float]) -> float:
     return statistics.fmean(values) if values else math.nan
 
 
-def _median(events: Sequence[Event]) -> float | None:
+def _median(events: Sequence[Opinion]) -> float | None:
     seconds = [event.seconds for event in events if event.seconds is not None]
     return statistics.median(seconds) if seconds else None
 
 
-def disagreements(events: Sequence[Event]) -> list[PoolItem]:
+def disagreements(events: Sequence[Opinion]) -> list[PoolItem]:
     """A pool for adjudication: documents with contradicting labels, the largest difference first.
 
     The pool holds neither the names of the assessors nor their grades.
@@ -398,21 +446,46 @@ def disagreements(events: Sequence[Event]) -> list[PoolItem]:
     return [PoolItem(topic, document, 1, (), place) for place, (_, (topic, document)) in enumerate(apart, 1)]
 
 
-def rankings(events: Sequence[Event], runs: list[Run], measures: list[str]) -> list[AssessorRanking]:
-    """Kendall's tau between two rankings of the runs: by one person's labels, and by everybody's latest labels."""
+def rankings(events: Sequence[Opinion], runs: list[Run], measures: list[str]) -> list[AssessorRanking]:
+    """Kendall's tau between two rankings of the runs: by one person's labels, and by everybody's latest labels.
+
+    Of the labels of a document, the latest comes last.
+    """
     if len(runs) < 3:
         raise DataError(f"tau of a ranking needs three runs or more, found {len(runs)}")
-    everybody: dict[str, dict[str, float]] = {}
-    own: dict[str, dict[str, dict[str, float]]] = {}
-    for event in events:
-        everybody.setdefault(event.topic, {})[event.document] = event.grade or 0.0
-        own.setdefault(event.assessor, {}).setdefault(event.topic, {})[event.document] = event.grade or 0.0
+    everybody: Grades = {}
+    own: dict[str, Grades] = {}
+    for labels in _by_document(events):
+        topic, document = labels[0].topic, labels[0].document
+        everybody.setdefault(topic, {})[document] = labels[-1].grade or 0.0
+        for event in labels:
+            own.setdefault(event.assessor, {}).setdefault(topic, {})[document] = event.grade or 0.0
     reference = evaluate(everybody, runs, measures)
     answer = []
-    for assessor, grades in sorted(own.items()):
-        scores = evaluate(grades, runs, measures)
+    for assessor, scores in sorted(_scores_by_person(own, runs, measures), key=itemgetter(0)):
         for measure in reference.measures:
             pair = [[each.mean(measure, run) for run in reference.runs] for each in (reference, scores)]
-            count = sum(map(len, grades.values()))
+            count = sum(map(len, own[assessor].values()))
             answer.append(AssessorRanking(assessor, measure, float(correlation("tau", *pair)), count))
     return answer
+
+
+def _scores_by_person(own: Mapping[str, Grades], runs: list[Run], measures: list[str]) -> Iterator[tuple[str, Scores]]:
+    """The scores of runs by each person's labels: people without a common topic are scored at once, which reads runs once.
+
+    They must use the same grades, because a measure may look at the highest of all judgments.
+    """
+    groups: list[tuple[set[float], Grades, list[str]]] = []
+    for assessor, grades in sorted(own.items()):
+        used = {grade for of_topic in grades.values() for grade in of_topic.values()}
+        fitting = (each for each in groups if each[0] == used and not each[1].keys() & grades.keys())
+        group = next(fitting, None)
+        if group is None:
+            group = used, {}, []
+            groups.append(group)
+        group[1].update(grades)
+        group[2].append(assessor)
+    for _, together, assessors in groups:
+        scores = evaluate(together, runs, measures)
+        for assessor in assessors:
+            yield assessor, scores.select(topics=list(own[assessor]))

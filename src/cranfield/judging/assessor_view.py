@@ -8,9 +8,12 @@ from sqlalchemy import and_, bindparam, func, literal, select, true
 
 from cranfield.judging.assignments import ON
 from cranfield.judging.event import RELEVANCE, Event
-from cranfield.store.tables import events, items, places
+from cranfield.judging.round_plan import OPEN
+from cranfield.store.tables import events, items, places, standing
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from cranfield.judging.policies import Subject
     from cranfield.judging.round_plan import Round
     from cranfield.judging.table_changes import Transaction
@@ -43,15 +46,22 @@ def tally(transaction: Transaction, plan: Round) -> RoundTally:
     out = and_(here, places.c.state == "leased", places.c.until >= transaction.now)
     people_of = select(func.count(places.c.assessor.distinct()))
     at_work = execute(people_of.where(out)).scalar_one()
-    by_role = select(items.c.role, func.count().label("n"), func.sum(items.c.overlap).label("labels"))
-    roles = {row.role: row for row in execute(by_role.where(items.c.round == plan.name).group_by("role"))}
+    by_role = select(items.c.role, func.count().label("n"), func.sum(items.c.wanted).label("labels"))
+    wanted = items.c.round == plan.name, (items.c.wanted > 0) | (items.c.role == "gold")
+    roles = {row.role: row for row in execute(by_role.where(*wanted).group_by("role"))}
     documents = sum(row.n for row in roles.values())
     if plan.strategy:
         return RoundTally(done, None, documents, at_work)
     labels = roles["pool"].labels if "pool" in roles else 0
     gold = roles["gold"].n if "gold" in roles else 0
     people = len(plan.assessors) or execute(people_of.where(here)).scalar_one() if gold else 0
-    total = labels + gold * max(1, people) + round(plan.repeat_share * labels)
+    golden = gold * max(1, people)
+    if plan.gold_share and plan.passing is None:  # the share of all questions, as long as there is gold
+        golden = min(golden, round(plan.gold_share / max(1 - plan.gold_share, 0.01) * labels))
+    total = labels + golden + round(plan.repeat_share * labels)
+    to_do = select(places.c.item).where(here, places.c.counted, places.c.state.in_(("free", "leased"))).limit(1)
+    if plan.passing is None and execute(to_do).first() is None:
+        total = done  # the pool is done, and what gold is left is not asked
     return RoundTally(min(done, total), total, documents, at_work)
 
 
@@ -124,3 +134,29 @@ def own_assignments(transaction: Transaction, name: str, assessor: str, subject:
     values = {"round": name, "topic": subject[0], "document": subject[1], "who": assessor}
     rows = transaction.connection.execute(ASSIGNMENTS, values)
     return [OwnAssignment(row.item, bool(row.repeat), row.state or "", row.event or "") for row in rows]
+
+
+def own_current_labels(
+    transaction: Transaction, assessor: str, topic: str, documents: Collection[str]
+) -> dict[str, Event]:
+    """An assessor's current labels of some documents of a topic, inside rounds and outside, by document."""
+    label = standing.c.side == "label", standing.c.aspect == RELEVANCE, ~standing.c.repeat
+    here = standing.c.topic == topic, standing.c.document.in_(documents), standing.c.assessor == assessor
+    query = select(events).join(standing, standing.c.event == events.c.id).where(*label, *here)
+    return {event.document: event for event in transaction.read_events(query)}
+
+
+def own_open_round(transaction: Transaction, assessor: str, subject: Subject) -> str:
+    """The open round in which a document is the assessor's: leased to them, else answered by them; empty if there is none.
+
+    Repeats do not count: a second label on purpose comes from the round itself.
+    """
+    answered = ""
+    for plan, state in transaction.all_rounds():
+        if state != OPEN or (plan.assessors and assessor not in plan.assessors):
+            continue
+        states = {each.state for each in own_assignments(transaction, plan.name, assessor, subject) if not each.repeat}
+        if "leased" in states:
+            return plan.name
+        answered = answered or (plan.name if states & {*ANSWERED, "skipped"} else "")
+    return answered

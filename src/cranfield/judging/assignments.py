@@ -3,24 +3,41 @@
 Every document has as many assignments (rows of `places`) as it should get labels. An assignment is free, leased to an
 assessor until a time of the database's clock, or done. So labels and open leases never exceed the assignments. Gold, repeats,
 late labels and skipped documents get additional assignments, which do not count (`counted` is false).
+
+A change of a round adds and removes assignments. Labels stay and count. A document that is being judged may be finished:
+its lease no longer counts, its label is an extra one, and the lease is not renewed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
-from sqlalchemy import and_, bindparam, delete, insert, select, update
+from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from cranfield.base.errors import DataError
 from cranfield.base.schemas import Between, OneOf, Text
 from cranfield.judging.event import RELEVANCE, Event, instant
 from cranfield.judging.policies import PEOPLE
-from cranfield.judging.round_plan import OPEN, STATES, ItemCount, NoLease, Round, RoundItem, find_round
-from cranfield.store.hashes import ROUND, VERSION, keep_documents, keep_hash
-from cranfield.store.tables import events, items, places, rounds, versions, withdrawn
+from cranfield.judging.round_plan import (
+    OPEN,
+    PRIORITY,
+    STATES,
+    ItemCount,
+    NoLease,
+    Round,
+    RoundChange,
+    RoundItem,
+    find_round,
+    opened_round,
+    positions,
+)
+from cranfield.store.hashes import CHANGE, ROUND, VERSION, keep_documents, keep_hash
+from cranfield.store.tables import events, items, places, pseudonyms, round_changes, rounds, versions, withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +55,9 @@ if TYPE_CHECKING:
 
 
 ON = and_(items.c.round == places.c.round, items.c.item == places.c.item)
+
+
+ANOTHER_NAME = "a frozen one does not change: choose another name"
 
 
 class GoldAnswer(NamedTuple):
@@ -110,7 +130,8 @@ def _apply_round(connection: Connection, record: dict[str, Any]) -> None:
     plan = {key: record[key] for key in Round.__dataclass_fields__ if key in record}
     values = {"name": name, "definition": json.dumps(plan), "state": OPEN, "created": record["at"]}
     _insert_new(connection, rounds, ROUND, values, "give this one another --name")
-    _apply_items(connection, {"round": name, "first": 0, "items": record["items"]})
+    order = plan.get("order", PRIORITY), plan.get("seed", 0)
+    _insert_items(connection, name, 0, [RoundItem(*each) for each in record["items"]], *order)
     keep_documents(connection, name, len(record["items"]))
 
 
@@ -118,26 +139,46 @@ def _insert_new(connection: Connection, table: Table, kind: str, values: dict[st
     """Insert a round or a version with its hash; raise DataError if the name is taken."""
     name = values["name"]
     if connection.execute(select(table.c.name).where(table.c.name == name)).first():
-        raise DataError(f"there is a {kind} {name!r} already; {advice}")
+        raise taken(kind, name, advice)
     connection.execute(insert(table).values(values))
     keep_hash(connection, kind, name, values["definition"])
 
 
+def taken(kind: str, name: str, advice: str) -> DataError:
+    """The refusal of a name that another round or version has."""
+    return DataError(f"there is a {kind} {name!r} already; {advice}")
+
+
 def _apply_items(connection: Connection, record: dict[str, Any]) -> None:
+    _insert_items(connection, record["round"], record["first"], [RoundItem(*each) for each in record["items"]])
+
+
+def _insert_items(
+    connection: Connection, name: str, first: int, new: Sequence[RoundItem], order: str = PRIORITY, seed: int = 0
+) -> None:
+    """Add documents to a round with their assignments; gold comes by chance, so its position does not matter."""
+    place = dict(zip(_subjects(new), positions(order, seed, _subjects(new)), strict=True))
     rows = [
-        {"round": record["round"], "item": number, **RoundItem(*each)._asdict()}
-        for number, each in enumerate(record["items"], record["first"])
+        {"round": name, "item": number, **each._asdict(), "wanted": each.overlap}
+        | {"position": first + place.get((each.topic, each.document), number - first)}
+        for number, each in enumerate(new, first)
     ]
     if rows:
         connection.execute(insert(items), rows)
+    _insert_free(connection, [row | {"slot": slot} for row in rows for slot in range(row["wanted"])])
+
+
+def _subjects(documents: Sequence[Any]) -> list[tuple[str, str]]:
+    """Topic and document of each item of the pool."""
+    return [(each.topic, each.document) for each in documents if each.role == "pool"]
+
+
+def _insert_free(connection: Connection, slots: Sequence[dict[str, Any]]) -> None:
+    """Add free assignments; `slots` have their keys, their topics and their positions."""
+    names = (*ASSIGNMENT, "topic", "position")
     free = {"repeat": False, "state": "free", "counted": True}
-    slots = [
-        {name: row[name] for name in ("round", "item", "topic")} | {"slot": slot, **free}
-        for row in rows
-        for slot in range(row["overlap"])
-    ]
     if slots:
-        connection.execute(insert(places), slots)
+        connection.execute(insert(places), [{name: slot[name] for name in names} | free for slot in slots])
 
 
 HERE = and_(*(places.c[name] == bindparam(f"at_{name}") for name in ASSIGNMENT))
@@ -148,11 +189,13 @@ LEASE = (
 )
 
 
+NAMED = ("assessor", "repeat", "until")
+
+
 def apply_leases(connection: Connection, records: Sequence[dict[str, Any]]) -> None:
     """Lease assignments; those that do not exist are created."""
     rows = [
-        {f"at_{name}": record[name] for name in ASSIGNMENT}
-        | {name: record[name] for name in ("assessor", "repeat", "until")}
+        {f"at_{name}": record[name] for name in ASSIGNMENT} | {name: record[name] for name in NAMED}
         for record in records
     ]
     if connection.execute(LEASE, rows).rowcount == len(rows):
@@ -163,18 +206,21 @@ def apply_leases(connection: Connection, records: Sequence[dict[str, Any]]) -> N
 
 
 def _open_place(connection: Connection, record: dict[str, Any]) -> None:
-    """Create a leased assignment; it counts if its number is below the document's planned number of labels."""
+    """Create a leased assignment of gold or of a repeated document, which does not count."""
     where = items.c.round == record["round"], items.c.item == record["item"]
-    item = connection.execute(select(items.c.topic, items.c.overlap).where(*where)).one()
-    values = {name: record[name] for name in (*ASSIGNMENT, "assessor", "repeat", "until")}
-    beside = {"topic": item.topic, "counted": record["slot"] < item.overlap, "state": "leased"}
-    connection.execute(insert(places), values | beside)
+    item = connection.execute(select(items.c.topic, items.c.position).where(*where)).one()
+    values = {name: record[name] for name in (*ASSIGNMENT, *NAMED)} | {"topic": item.topic}
+    position = item.position if record.get("position") is None else record["position"]
+    connection.execute(insert(places), values | {"counted": False, "state": "leased", "position": position})
 
 
 def _apply_release(connection: Connection, record: dict[str, Any]) -> None:
     """End a lease without an answer; an assignment that does not count is deleted."""
     where = [places.c[name] == record[name] for name in (*ASSIGNMENT, "assessor")]
-    here = and_(*where, places.c.state == "leased")
+    _release(connection, and_(*where, places.c.state == "leased"))
+
+
+def _release(connection: Connection, here: ColumnElement[bool]) -> None:
     connection.execute(delete(places).where(here, ~places.c.counted))
     connection.execute(update(places).where(here).values(FREE))
 
@@ -183,11 +229,111 @@ def _apply_state(connection: Connection, record: dict[str, Any]) -> None:
     connection.execute(update(rounds).where(rounds.c.name == record["round"]).values(state=record["state"]))
 
 
+def _apply_change(connection: Connection, record: dict[str, Any]) -> None:
+    """Store a change of a round, and give its documents the assignments that it needs now."""
+    values = {each.name: record[each.name] for each in fields(RoundChange) if each.name in record}
+    change = RoundChange(**values | {"items": tuple(RoundItem(*each) for each in record.get("items", ()))})
+    definition = json.dumps(asdict(change))
+    keys = {"id": change.id, "round": change.round, "number": change.number}
+    connection.execute(insert(round_changes), keys | {"definition": definition})
+    keep_hash(connection, CHANGE, change.id, definition)
+    changed = f"{change.number} {hashlib.sha256(definition.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+    connection.execute(update(rounds).where(rounds.c.name == change.round).values(changed=changed))
+    _rearrange(connection, find_round(connection, change.round)[0], change)
+
+
+def _rearrange(connection: Connection, plan: Round, change: RoundChange) -> None:
+    """Change the assignments of a round by one of its changes."""
+    opened, here = opened_round(connection, plan.name), places.c.round == plan.name
+    if change.items:
+        last = connection.execute(select(items.c.item).where(items.c.round == plan.name)).scalars().all()
+        _insert_items(connection, plan.name, len(last), change.items)
+    if change.offered:
+        again = here, places.c.item.in_(change.offered), places.c.state == "skipped"
+        connection.execute(delete(places).where(*again))
+    _return_leases(connection, plan)
+    query = select(items).where(items.c.round == plan.name, items.c.role == "pool").order_by(items.c.item)
+    documents = connection.execute(query).all()
+    wanted = {
+        each.item: number
+        for each in documents
+        if (number := plan.labels_wanted(opened, each.item, each.topic, each.overlap)) != each.wanted
+    }
+    if change.order or change.items:
+        _reorder(connection, plan, documents)
+    if wanted:
+        _assign(connection, plan.name, wanted, change.at)
+
+
+def _return_leases(connection: Connection, plan: Round) -> None:
+    """Free the leases of people who do not belong to the round, or to the topic, any more."""
+    leased = places.c.round == plan.name, places.c.state == "leased"
+    for row in connection.execute(select(places).where(*leased)).all():
+        topics = plan.topics_of(row.assessor)
+        if (plan.assessors and row.assessor not in plan.assessors) or not (topics is None or row.topic in topics):
+            _release(connection, _at(row))
+
+
+def _reorder(connection: Connection, plan: Round, documents: Sequence[Row[Any]]) -> None:
+    """Give every document its position in the order of a round as it is now."""
+    place = positions(plan.order, plan.seed, _subjects(documents))
+    rows = [
+        {"at_item": each.item, "new": number}
+        for each, number in zip(documents, place, strict=True)
+        if number != each.position
+    ]
+    if not rows:
+        return
+    here = items.c.round == plan.name, items.c.item == bindparam("at_item")
+    connection.execute(update(items).where(*here).values(position=bindparam("new")), rows)
+    own = places.c.round == plan.name, places.c.item == bindparam("at_item"), ~places.c.repeat
+    connection.execute(update(places).where(*own).values(position=bindparam("new")), rows)
+
+
+def _assign(connection: Connection, name: str, wanted: dict[int, int], now: str) -> None:
+    """Give documents as many assignments as labels are wanted; labels stay, and live leases may be finished."""
+    rows: dict[int, list[Row[Any]]] = defaultdict(list)
+    for row in connection.execute(select(places).where(places.c.round == name, ~places.c.repeat)).all():
+        rows[row.item].append(row)
+    here = items.c.round == name, items.c.item == bindparam("at_item")
+    numbers = [{"at_item": item, "new": number} for item, number in wanted.items()]
+    connection.execute(update(items).where(*here).values(wanted=bindparam("new")), numbers)
+    query = select(items).where(items.c.round == name, items.c.role == "pool")
+    for item in connection.execute(query).all():
+        if item.item in wanted:
+            _assign_one(connection, item, rows[item.item], now)
+
+
+def _assign_one(connection: Connection, item: Row[Any], rows: Sequence[Row[Any]], now: str) -> None:
+    """Add or remove assignments of one document until as many count as labels are wanted."""
+    live = [row for row in rows if row.state == "leased" and row.until >= now]
+    over = [row for row in rows if row.state == "leased" and row.until < now]
+    counted = sum(row.counted for row in rows)
+    free = [row for row in rows if row.state == "free"]
+    for row in [*free, *(row for row in over if row.counted)][: max(0, counted - item.wanted)]:
+        connection.execute(delete(places).where(_at(row)))
+        counted -= 1
+    for row in [row for row in live if row.counted][: max(0, counted - item.wanted)]:
+        connection.execute(update(places).where(_at(row)).values(counted=False))
+        counted -= 1
+    late = [row for row in rows if row.state == "extra"]
+    for row in [*late, *(row for row in live if not row.counted)][: max(0, item.wanted - counted)]:
+        state = "done" if row.state == "extra" else row.state
+        connection.execute(update(places).where(_at(row)).values(counted=True, state=state))
+        counted += 1
+    for row in over:
+        if not row.counted:
+            connection.execute(delete(places).where(_at(row)))
+    first = max((row.slot + 1 for row in rows), default=0)
+    slots = range(first, first + max(0, item.wanted - counted))
+    _insert_free(connection, [{**item._mapping, "slot": slot} for slot in slots])
+
+
 def _apply_version(connection: Connection, record: dict[str, Any]) -> None:
     """Store a frozen version."""
     fields = {key: value for key, value in record.items() if key not in ("record", "kind")}
     values = {"name": record["name"], "definition": json.dumps(fields), "created": record["created"]}
-    _insert_new(connection, versions, VERSION, values, "a frozen one does not change: choose another name")
+    _insert_new(connection, versions, VERSION, values, ANOTHER_NAME)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +361,7 @@ class LeaseRecord(NamedTuple):
     assessor: Text
     repeat: bool
     until: Text
+    position: ItemCount | None = None  # when gold or a repeated document came; None: a document of the pool
 
 
 class ReleaseRecord(NamedTuple):
@@ -231,6 +378,20 @@ class StateRecord(NamedTuple):
 
     round: Text
     state: Annotated[str, OneOf(STATES)]
+
+
+class PseudonymRecord(NamedTuple):
+    """The record that somebody's name was replaced by a pseudonym; the name itself is gone."""
+
+    name: Text
+    by: str
+    at: Text
+    events: ItemCount
+
+
+def _apply_pseudonym(connection: Connection, record: dict[str, Any]) -> None:
+    values = {"name": record["name"], "author": record["by"], "created": record["at"], "events": record["events"]}
+    connection.execute(insert(pseudonyms), values)
 
 
 @dataclass(frozen=True)
@@ -254,11 +415,15 @@ APPLIED = {
     "lease": RecordKind(LeaseRecord, lambda connection, record: apply_leases(connection, [record])),
     "release": RecordKind(ReleaseRecord, _apply_release),
     "state": RecordKind(StateRecord, _apply_state),
+    "change": RecordKind(RoundChange, _apply_change),
     "version": RecordKind(Version, _apply_version),
+    "pseudonym": RecordKind(PseudonymRecord, _apply_pseudonym),
 }
 
 
-FILL = update(places).where(HERE).values(state="done", event=bindparam("said"))
+GOLD = select(items.c.item).where(ON, items.c.role == "gold").exists()
+COUNTS = case((places.c.counted | places.c.repeat, "done"), (GOLD, "done"), else_="extra")  # no longer asked for: extra
+FILL = update(places).where(HERE).values(state=COUNTS, event=bindparam("said"))
 SUBJECT, WHO = ("round", "topic", "document"), ("assessor", "repeat")
 OWN = (
     select(*(places.c[name] for name in ASSIGNMENT))
@@ -333,7 +498,8 @@ def _at(place: Row[Any]) -> ColumnElement[bool]:
 def _additional(item: Row[Any], rows: Sequence[Row[Any]]) -> dict[str, Any]:
     """The key columns of the next additional assignment of a document, which does not count."""
     slot = max([int(item.overlap), *(int(row.slot) + 1 for row in rows)])
-    return {"round": item.round, "item": item.item, "slot": slot, "topic": item.topic, "counted": False}
+    key = {"round": item.round, "item": item.item, "slot": slot}
+    return key | {"topic": item.topic, "position": item.position, "counted": False}
 
 
 def _late(
@@ -343,7 +509,7 @@ def _late(
     values = {"assessor": event.assessor, "repeat": event.repeat, "event": event.id}
     for row in rows:
         free = row.state == "free" or (row.state == "leased" and row.until < now)
-        if free and row.slot < item.overlap and may_count and not event.repeat:
+        if free and row.counted and may_count and not event.repeat:
             connection.execute(update(places).where(_at(row)).values(state="done", **values))
             return
     state = "done" if item.role == "gold" or event.repeat else "extra"
@@ -357,7 +523,7 @@ def _skip(
     if own and own[0].state in ("done", "extra"):
         return
     for place in own:
-        if place.slot < item.overlap:
+        if place.counted:
             connection.execute(update(places).where(_at(place)).values(FREE))
         else:
             connection.execute(delete(places).where(_at(place)))

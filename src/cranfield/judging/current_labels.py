@@ -1,5 +1,7 @@
 """The current labels of a log: each person's last label per document that was not withdrawn.
 
+The collection's own judgments are a side of their own, so that nothing which compares or counts people's labels reads them.
+
 This is a pure function of the set of events. The last event is the one with the latest time, then the highest id, whatever
 its position in the log. Databases keep the current labels in a table (`standing`), which the transaction of each event
 updates; a test checks that both are equal.
@@ -7,26 +9,29 @@ updates; a test checks that both are equal.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cranfield.judging.event import Event, decided_by_a_model
+from cranfield.judging.event import COLLECTION, Event, decided_by_a_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 SIDES = {"judgment": "label", "cannot-judge": "label", "preference": "preference", "adjudication": "adjudication"}
+EVERY_SIDE = (*sorted(set(SIDES.values())), COLLECTION)
+WITHOUT_ASSESSOR = ("adjudication", COLLECTION)  # the last one counts for everybody
 
 
 class LabelKey(NamedTuple):
     """The key of a current label: only one event at a time is current for it."""
 
-    side: str  # label, preference or adjudication
+    side: str  # label, preference, adjudication or collection
     topic: str
     document: str
     other: str
     aspect: str
-    assessor: str  # empty for an adjudication: the last one binds everybody
+    assessor: str  # empty for an adjudication, which binds everybody, and for the collection
     repeat: bool
 
 
@@ -40,7 +45,25 @@ class GradedLabel(NamedTuple):
     time: str
     id: str
     source: str
-    side: str  # label or adjudication
+    side: str  # label, adjudication or collection
+
+
+class RatedLabel(NamedTuple):
+    """A person's or model's current label with the fields that agreement reads, as they are named in an event."""
+
+    topic: str
+    document: str
+    grade: float | None
+    assessor: str
+    time: str
+    id: str
+    source: str
+    kind: str
+    aspect: str
+    sure: bool
+    seconds: float | None
+    round: str
+    repeat: bool
 
 
 def key_of(event: Event) -> LabelKey | None:
@@ -51,7 +74,9 @@ def key_of(event: Event) -> LabelKey | None:
     side = SIDES.get(event.kind)
     if side is None or decided_by_a_model(event):
         return None
-    assessor = "" if side == "adjudication" else event.assessor
+    if event.source == COLLECTION:
+        side = COLLECTION
+    assessor = "" if side in WITHOUT_ASSESSOR else event.assessor
     return LabelKey(side, *event.subject, assessor, event.repeat)
 
 
@@ -80,7 +105,7 @@ def current_events(events: Iterable[Event]) -> dict[LabelKey, Event]:
 
 
 def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[GradedLabel]:
-    """The current labels and adjudications of an aspect, without repeats."""
+    """The current labels, adjudications and collection judgments of an aspect, without repeats."""
     return [
         GradedLabel(
             event.topic, event.document, event.grade, event.assessor, event.time, event.id, event.source, key.side
@@ -88,5 +113,14 @@ def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[Graded
         for key, event in current.items()
         if key.aspect == aspect
         and event.grade is not None
-        and (key.side == "adjudication" or (key.side == "label" and not key.repeat))
+        and (key.side in WITHOUT_ASSESSOR or (key.side == "label" and not key.repeat))
     ]
+
+
+def rated_labels(current: Mapping[LabelKey, Event]) -> list[RatedLabel]:
+    """The current labels of all aspects with repeats, without adjudications: by document, those of a document by time."""
+    names = RatedLabel._fields
+    labels = [
+        RatedLabel(*(getattr(event, name) for name in names)) for key, event in current.items() if key.side == "label"
+    ]
+    return sorted(labels, key=attrgetter("topic", "document", "time", "id"))

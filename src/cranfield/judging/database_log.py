@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from sqlalchemy import bindparam, exists, func, literal_column, select
 
 from cranfield.base.errors import DataError
-from cranfield.judging.current_labels import SIDES, GradedLabel, LabelKey
+from cranfield.judging.current_labels import EVERY_SIDE, GradedLabel, LabelKey, RatedLabel
 from cranfield.judging.event import DEFAULTS, RELEVANCE, Event
+from cranfield.judging.guidelines_history import guidelines_history
 from cranfield.judging.log import LABELS, EventFilter, Log, LogEntry
-from cranfield.judging.table_changes import COMPLETE, Transaction, event_of
+from cranfield.judging.table_changes import ALONE, COMPLETE, Transaction, event_of
 from cranfield.store import open_database, tables
 from cranfield.store.database import DAMAGED
 from cranfield.store.hashes import refuse_any_changed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from sqlalchemy.sql import Select
 
@@ -33,7 +34,7 @@ LAST = "SELECT max(seq) FROM events"
 def _find_query(fields: frozenset[str], role: str, paged: bool, current: bool) -> Select[Any]:
     """The query for events with given values of these fields; `role` is the column to search for a document."""
     e, s = tables.events.c, tables.standing.c
-    same = s.side.in_(sorted(set(SIDES.values()))), s.topic == e.topic, s.document.in_([e.document, e.other])
+    same = s.side.in_(EVERY_SIDE), s.topic == e.topic, s.document.in_([e.document, e.other])
     stands = exists().where(*same, s.event == e.id)  # no join: what is looked for leads, and not what stands
     gone = exists().where(tables.withdrawn.c.id == e.id)
     query = select(tables.events, stands.label("stands"), gone.label("gone"))
@@ -87,6 +88,14 @@ class DatabaseLog(Log):
         with self.reading() as transaction:
             return transaction.current_grades(aspect)
 
+    def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[Sequence[GradedLabel]]:
+        with self.reading() as transaction:
+            yield from transaction.grades_by_topic(aspect)
+
+    def rated_labels(self) -> list[RatedLabel]:
+        with self.reading() as transaction:
+            return transaction.rated_labels()
+
     def current_events(self) -> dict[LabelKey, Event]:
         keys = [tables.standing.c[name].label(f"key_{name}") for name in LabelKey._fields]
         fields = [tables.events.c[name] for name in DEFAULTS]
@@ -105,13 +114,19 @@ class DatabaseLog(Log):
         with self.database.reading() as connection:
             yield Transaction(connection, self.database)
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        with self.database.reading(ALONE) as connection:
+            yield Transaction(connection, self.database)
+
     def verify(self) -> None:
         damage = self.database.damage()
         if damage:
             more = f" (and {len(damage) - 1:,} problems more)" if damage[1:] else ""
             raise DataError(f"{self.name}: {DAMAGED}; SQLite says: {damage[0]}{more}")
-        with self.database.reading() as connection:
-            refuse_any_changed(connection)
+        with self.reading() as transaction:
+            refuse_any_changed(transaction.connection)
+            guidelines_history(transaction)  # reading a version compares it with its hash
 
     def close(self) -> None:
         self.database.close()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cranfield.judging.table_changes import Transaction
 
 RECENT = 500  # of somebody's last events, those in which their last decisions are looked for
-OF_PEOPLE = (standing.c.repeat == False, events.c.source.in_(PEOPLE))  # noqa: E712  a column
+OF_PEOPLE = (standing.c.repeat == False, standing.c.source.in_(PEOPLE))  # noqa: E712  a column
 
 
 class Dispute(NamedTuple):
@@ -137,7 +137,7 @@ def _disputes(transaction: Transaction, subjects: Iterable[Subject] | None = Non
 
 def _some(transaction: Transaction, where: tuple[ColumnElement[bool], ...]) -> list[Dispute]:
     """The disputes among the current labels that satisfy the conditions."""
-    lowest, highest = func.min(events.c.grade), func.max(events.c.grade)
+    lowest, highest = func.min(standing.c.grade), func.max(standing.c.grade)
     decision = standing.alias()
     decided = select(decision.c.event).where(
         decision.c.side == "adjudication",
@@ -147,13 +147,12 @@ def _some(transaction: Transaction, where: tuple[ColumnElement[bool], ...]) -> l
     )
     query = (
         select(standing.c.topic, standing.c.document, lowest, highest)
-        .join(events, events.c.id == standing.c.event)
         .where(
             standing.c.side == "label",
             *where,
             standing.c.aspect == RELEVANCE,
             *OF_PEOPLE,
-            events.c.grade.is_not(None),
+            standing.c.grade.is_not(None),
             ~decided.exists(),
         )
         .group_by(standing.c.topic, standing.c.document)

@@ -32,8 +32,10 @@ KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do 
     "note": ("topic", "note"),
 }
 ADJUDICATION = "adjudication"
-SOURCES = ("human", "model", "import")
-MODEL = "model"  # the only source that is not a person; its labels never adjudicate
+MODEL = "model"  # its labels never adjudicate
+COLLECTION = "collection"  # the judgments in the collection's own file, which no person of this log gave
+SOURCES = ("human", MODEL, "import", COLLECTION)
+OF_COLLECTION = ("judgment", "withdrawal")  # kinds of events whose source is the collection
 RELEVANCE = "relevance"
 LISTS = "result-list"  # the aspect of preferences between the lists of two runs; may go on behind a colon
 NUMBERS = ("grade", "seconds")
@@ -81,6 +83,15 @@ def spans_text(spans: Iterable[Span]) -> str:
     '3-9 40-52'
     """
     return " ".join(f"{start}-{end}" for start, end in spans)
+
+
+def passage_text(text: str, spans: Iterable[Span]) -> str:
+    """The marked passages of a text as one text.
+
+    >>> passage_text("Nothing but tea and water.", [(12, 15), (20, 25)])
+    'tea […] water'
+    """
+    return JOINED.join(text[start:end] for start, end in spans)
 
 
 def of_lists(aspect: str) -> bool:
@@ -228,6 +239,8 @@ def _problem(event: Event) -> str | None:
         return f"expected a source of {', '.join(SOURCES)}, found {shortened(event.source)!r}"
     if decided_by_a_model(event):
         return "an adjudication is a person's, found one of a model; a label of a model is a judgment"
+    if event.source == COLLECTION and event.kind not in OF_COLLECTION:
+        return f"the collection gives judgments of its own, found a {event.kind}"
     return _bad_number(event) or _bad_preference(event)
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.base.errors import DataError, UnavailableError
 from cranfield.base.parameters import shortened
-from cranfield.judging.event import Event, conflict
+from cranfield.judging.event import Event, conflict, of_lists
 from cranfield.judging.event import new_events as new_events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Container
 
     from cranfield.judging.table_changes import Transaction
 
@@ -26,6 +26,8 @@ REASONS = {
     "round": "the round is closed, paused, or not there",
     "scale": "the grade is not one of the round's",
     "lease": "the document is not leased to them, or not any more",
+    "topic": "the workspace has no such topic",
+    "document": "the collection has no such document",
     "event": "it refers to an event that is not there, or cannot be taken back",
 }
 
@@ -45,6 +47,29 @@ class EventOutcome(NamedTuple):
 
 
 Refusal = tuple[str, str]  # one of REASONS, and a sentence
+
+
+class KnownIds(NamedTuple):
+    """The ids that exist in a workspace; None where there is no file that says it: then any id is taken."""
+
+    topics: Container[str] | None = None
+    has_document: Callable[[str], bool] | None = None
+
+
+def refuse_unknown_ids(event: Event, known: KnownIds) -> Refusal | None:
+    """Why an event is refused whose topic or document does not exist; None if all exist.
+
+    Preferences between result lists name runs in place of documents, so only their topic is checked. Whoever gets a
+    missing document in a round may pass it on: no label comes of that.
+    """
+    if event.round and event.kind in ("skip", "cannot-judge"):
+        return None
+    if event.topic and known.topics is not None and event.topic not in known.topics:
+        return "topic", f"there is no topic {shortened(event.topic)!r}"
+    if known.has_document is None or of_lists(event.aspect):
+        return None
+    unknown = [each for each in (event.document, event.other) if each and not known.has_document(each)]
+    return ("document", f"there is no document {shortened(unknown[0])!r}") if unknown else None
 
 
 def submit(
@@ -76,5 +101,5 @@ def submit(
     except UnavailableError:  # nothing is wrong with the event: its sender tries again
         raise
     except DataError as error:
-        return EventOutcome(event.id, REFUSED, "event", str(error))
+        return EventOutcome(event.id, REFUSED, "event", str(error).removeprefix(f"{log_name}: "))
     return EventOutcome(event.id, KEPT)

@@ -9,10 +9,17 @@ that lie where the events are. A log that is not a database computes their table
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar, Unpack
 
-from cranfield.judging.current_labels import GradedLabel, LabelKey, current_events, graded_labels
+from cranfield.judging.current_labels import (
+    GradedLabel,
+    LabelKey,
+    RatedLabel,
+    current_events,
+    graded_labels,
+    rated_labels,
+)
 from cranfield.judging.event import RELEVANCE, Event
 from cranfield.judging.event import AddedEvents as AddedEvents
 from cranfield.judging.policies import judgments_of
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 
     from cranfield.formats.label_files import Judgment
     from cranfield.judging.table_changes import Transaction as Transaction
+    from cranfield.judging.version_cache import VersionCache
 
 T = TypeVar("T")
 
@@ -54,6 +62,7 @@ class Log(ABC):
     """A log of judgments; `name` is its location without the password."""
 
     name: str
+    version_cache: VersionCache | None = None  # of the workspace that the log belongs to
 
     def add(self, events: Sequence[Event]) -> AddedEvents:
         """Add events, all or none; they are on disk when this returns.
@@ -107,8 +116,16 @@ class Log(ABC):
         return entries[::-1][: where.get("n")]
 
     def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
-        """The current labels and adjudications of an aspect, without repeats, with the fields that policies read."""
+        """The current labels, adjudications and collection judgments of an aspect, with the fields that policies read."""
         return graded_labels(self.current_events(), aspect)
+
+    def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[Sequence[GradedLabel]]:
+        """`current_grades` in parts; all labels of a topic are in one part. A database reads one topic at a time."""
+        yield self.current_grades(aspect)
+
+    def rated_labels(self) -> list[RatedLabel]:
+        """The current labels of all aspects with repeats, without adjudications: by document, those of a document by time."""
+        return rated_labels(self.current_events())
 
     @abstractmethod
     def current_events(self) -> dict[LabelKey, Event]:
@@ -122,6 +139,10 @@ class Log(ABC):
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A transaction to read rounds, assignments and versions in one consistent state."""
+
+    def snapshot(self) -> AbstractContextManager[Transaction]:
+        """`reading`, but on a state with every event up to its place, for long reading while others add events."""
+        return self.reading()
 
     def has_records(self) -> bool:
         """Whether there may be anything but events, such as a round or a version."""

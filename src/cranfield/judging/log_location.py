@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import masked
-from cranfield.formats.log_kind import POSTGRESQL, SQLITE, log_kind
+from cranfield.formats.log_kind import POSTGRESQL, SQLITE, WORK_DB, log_kind
 from cranfield.judging.jsonl_log import LinesLog
 
 if TYPE_CHECKING:
@@ -22,8 +22,10 @@ def is_database(location: str) -> bool:
 
 
 def open_log(location: str | os.PathLike[str], *, new: bool = True, clock: Callable[[], str] | None = None) -> Log:
-    """The log at a path or a URL; with `new=False` it must exist. `clock` replaces the clock of the database."""
+    """The log at a path or a URL, or of a workspace; with `new=False` it must exist. `clock` replaces its clock."""
     where = os.fspath(location)
+    if os.path.isdir(where):
+        where = os.path.join(where, WORK_DB)
     kind = log_kind(where)
     if "://" in where and kind != POSTGRESQL:
         raise DataError(f"{masked(where)}: expected a file, or a database as postgresql://user@host:port/name")

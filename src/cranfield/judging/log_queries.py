@@ -6,7 +6,7 @@ Each query reads what it returns by an index, not the whole log.
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import exists, func, literal_column, select
@@ -14,9 +14,19 @@ from sqlalchemy import exists, func, literal_column, select
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Layout, Part, Table
-from cranfield.judging.event import RELEVANCE, Event
+from cranfield.judging.collection_judgments import with_judgments
+from cranfield.judging.event import COLLECTION, RELEVANCE, Event
+from cranfield.judging.guidelines_history import versions_by_hash
 from cranfield.judging.log_location import open_log
-from cranfield.judging.policies import PEOPLE, Latest, PolicySettings, decide, decide_labels, goes_by_labels
+from cranfield.judging.policies import (
+    PEOPLE,
+    Latest,
+    PolicySettings,
+    decide,
+    decide_by_topic,
+    decide_labels,
+    goes_by_labels,
+)
 from cranfield.store.tables import events, items, standing
 
 if TYPE_CHECKING:
@@ -25,13 +35,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy.sql import ColumnElement
 
+    from cranfield.judging.guidelines import GradeMeaning, Guidelines
     from cranfield.judging.log import Log, LogEntry
     from cranfield.judging.policies import DecidedGrades, Subject
     from cranfield.store import Database
 
 
 COUNTED_KINDS = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # can change a result
-COLLECTION = "collection"  # the source of the judgments in the collection's own file
 GRADES = ("label", "adjudication")  # sides of current labels that hold a grade
 MODEL: ColumnElement[str] = literal_column("'model'")  # spelled as in the partial index, so that the database uses it
 
@@ -47,22 +57,30 @@ def has_labels_of_people(database: Database) -> bool:
         s.event == e.id,
     )
     grades = e.kind.in_(["judgment", "adjudication"]), e.aspect == RELEVANCE
-    query = select(e.seq).where(e.source != MODEL, *grades, is_current).limit(1)
+    query = select(e.seq).where(e.source != MODEL, e.source != COLLECTION, *grades, is_current).limit(1)
     with database.reading() as connection:
         return connection.execute(query).first() is not None
 
 
 def documents_labelled_by_people(database: Database) -> dict[str, int]:
     """The number of documents that people have labelled, by topic."""
-    models = select(events.c.id).where(events.c.source == MODEL)
     query = (
         select(standing.c.topic, func.count(standing.c.document.distinct()))
         .where(standing.c.side.in_(GRADES), standing.c.aspect == RELEVANCE)
-        .where(standing.c.event.not_in(models))
+        .where(standing.c.source != MODEL)
         .group_by(standing.c.topic)
     )
     with database.reading() as connection:
         return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def count_current(database: Database) -> dict[str, int]:
+    """The number of current judgments of relevance by side: label, adjudication and collection."""
+    s = standing.c
+    query = select(s.side, func.count()).where(s.aspect == RELEVANCE, s.side.in_((*GRADES, COLLECTION)), ~s.repeat)
+    with database.reading() as connection:
+        counts = {row[0]: row[1] for row in connection.execute(query.group_by(s.side))}
+    return {side: counts.get(side, 0) for side in (*GRADES, COLLECTION)}
 
 
 def topics_in_use(database: Database) -> set[str]:
@@ -94,6 +112,7 @@ class Blame(Answer):
     events: list[Event]
     current: set[str]
     withdrawn: set[str]
+    versions: Mapping[str, Guidelines] = field(default_factory=dict)  # under which labels were given, by hash
 
     def content(self, how: Layout) -> Iterator[Part]:
         if not self.events:
@@ -101,22 +120,32 @@ class Blame(Answer):
             return
         several = {event.aspect for event in self.events} != {RELEVANCE}
         marked = any(event.passage for event in self.events)
-        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", "current", "note"]
+        named = any(self._meaning(event) for event in self.events)
+        head = ["time", "assessor", "kind", *["aspect"] * several, "grade", *["meant"] * named, "current", "note"]
         head += [*["passage"] * marked, "from"]
-        yield Table(head, [self._row(event, several, marked, how) for event in self.events])
+        yield Table(head, [self._row(event, several, marked, named, how) for event in self.events])
 
-    def _row(self, event: Event, several: bool, marked: bool, how: Layout) -> list[str]:
+    def _meaning(self, event: Event) -> GradeMeaning | None:
+        """What the grade of a label meant under the version of the guidelines that its assessor saw; None if unknown."""
+        version = self.versions.get(event.guideline) if event.aspect == RELEVANCE else None
+        return None if version is None else version.meaning(event.grade)
+
+    def _row(self, event: Event, several: bool, marked: bool, named: bool, how: Layout) -> list[str]:
         current = "yes" if event.id in self.current else "withdrawn" if event.id in self.withdrawn else ""
         grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
         when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
         where = event.origin.partition(" sha256:")[0] or event.round or event.source
         aspect, passage = [event.aspect] * several, [_cut(event.passage)] * marked
-        return [when, event.assessor or how.undefined, event.kind, *aspect, grade, current, event.note, *passage, where]
+        meaning = self._meaning(event)
+        meant = [meaning.label if meaning else ""] * named
+        head = [when, event.assessor or how.undefined, event.kind, *aspect, grade, *meant]
+        return [*head, current, event.note, *passage, where]
 
     def plain(self, how: Layout) -> Any:
         rows = [
             event.row()
             | {"kind": event.kind, "stands": event.id in self.current, "withdrawn": event.id in self.withdrawn}
+            | ({} if (meaning := self._meaning(event)) is None else {"meant": meaning._asdict()})
             for event in self.events
         ]
         return {"topic": self.topic, "document": self.document, "events": rows}
@@ -131,13 +160,19 @@ def blame(log: Log, topic: str, document: str) -> Blame:
     entries = about(log, topic, document)
     current = {each.event.id for each in entries if each.stands}
     gone = {each.event.id for each in entries if each.withdrawn}
-    return Blame(topic, document, [each.event for each in entries], current, gone)
+    hashes = {each.event.guideline for each in entries if each.event.guideline}
+    versions: dict[str, Guidelines] = {}
+    if hashes and log.has_records():
+        with log.reading() as transaction:
+            versions = versions_by_hash(transaction, hashes)
+    return Blame(topic, document, [each.event for each in entries], current, gone, versions)
 
 
-def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
-    """The qrels of a version of a log; without a name, the latest current label of each document.
+def qrels(log: str | os.PathLike[str], name: str | None = None, own: Qrels | None = None) -> Qrels:
+    """The qrels of a version of a log; without a name, the current judgments: the latest label of each document.
 
-    Its `remarks` say how many documents have labels that contradict each other, and by which policy that was resolved.
+    `own` are the collection's own judgments, in place of those in the log. The `remarks` say how many documents have
+    labels that contradict each other, and by which policy that was resolved.
 
     >>> import os, tempfile
     >>> from cranfield.judging import Event
@@ -149,13 +184,15 @@ def qrels(log: str | os.PathLike[str], name: str | None = None) -> Qrels:
     """
     with closing(open_log(log, new=False)) as opened:
         if name is None:
-            decided, where = decide_log(opened), opened.name
+            decided, where = decide_log(opened, own=own), opened.name
+            if own is not None and len(decided) == decided.of_collection and len(own):
+                return own  # as its file says it, with everything that a log cannot hold
         else:
             from cranfield.judging.versions import thaw
 
             decided, where = thaw(opened, name), f"{opened.name}@{name}"
     if not len(decided):
-        raise DataError(f"{where}: no judgments: no current label of a person")
+        raise DataError(f"{where}: no judgments: no current label of a person, and none of a collection")
     answer = Qrels(decided.grades, where)
     answer.remarks = decided.notes()
     return answer
@@ -197,9 +234,15 @@ def decide_log(
     policy: str = Latest.name,
     settings: PolicySettings | None = None,
     gold: Mapping[Subject, float] | None = None,
+    own: Qrels | None = None,
 ) -> DecidedGrades:
-    """The grades of a log by a policy, as from `decide(log.current_events(), …)`, but read from fewer columns."""
+    """The grades of a log by a policy, as from `decide(log.current_events(), …)`, but read from fewer columns.
+
+    `own` are the collection's own judgments, in place of those in the log.
+    """
     how = settings or PolicySettings()
     if not goes_by_labels(policy):
         return decide(log.current_events(), policy, how, gold)
-    return decide_labels(log.current_grades(how.aspect), policy, how, gold)
+    if own is None:
+        return decide_by_topic(log.grades_by_topic(how.aspect), policy, how, gold)
+    return decide_labels(with_judgments(log.current_grades(how.aspect), own), policy, how, gold)

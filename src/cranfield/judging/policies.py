@@ -1,15 +1,17 @@
 """Policies of label aggregation: which grade a document gets if several people labelled it.
 
 `latest` takes the last label, `adjudicated` the grade that all agree on. Every other policy is a consensus method of
-`stats.consensus`, found by its name. An adjudication decides its document under every policy. Labels of models count
-only on request.
+`stats.consensus`, found by its name.
+
+Precedence is the same under every policy, and `decide_labels` alone applies it: an adjudication, then people's labels by
+the policy, then the collection's own judgment. Labels of models count only on request.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +19,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.registry import Member, Registry, unknown
 from cranfield.formats.label_files import Judgment
 from cranfield.judging.current_labels import GradedLabel, LabelKey, graded_labels
-from cranfield.judging.event import RELEVANCE, Event, of_lists
+from cranfield.judging.event import COLLECTION, RELEVANCE, Event, of_lists
 from cranfield.stats.consensus.method import METHODS, ConsensusLabels, Ties
 from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, PairwisePreferences, Strengths
 from cranfield.stats.ratings import Labels
@@ -25,12 +27,15 @@ from cranfield.stats.ratings import Labels
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    Label = Event | GradedLabel
+    from cranfield.judging.current_labels import RatedLabel
+
+    Label = Event | GradedLabel | RatedLabel
 
 Subject = tuple[str, str]  # topic and document
 Grades = dict[str, dict[str, float]]
 
 PEOPLE = ("human", "import")
+ONE_SET = (*PEOPLE, COLLECTION)  # the sources that count unless others are requested
 
 
 class LogPolicy(Member, ABC):
@@ -85,7 +90,7 @@ class PolicySettings:
     """What a policy counts: the aspect, the sources, and the rule for ties."""
 
     aspect: str = RELEVANCE
-    sources: tuple[str, ...] = PEOPLE
+    sources: tuple[str, ...] = ONE_SET
     ties: Ties = "lower"
 
 
@@ -103,6 +108,7 @@ class DecidedGrades:
     left_out: dict[str, int] = field(default_factory=dict)  # labels, by why
     verdict: ConsensusLabels | None = None
     strengths: dict[str, Strengths] = field(default_factory=dict)
+    of_collection: int = 0  # documents that have the collection's own grade
 
     def __len__(self) -> int:
         return sum(map(len, self.grades.values()))
@@ -227,9 +233,9 @@ def decide_labels(
     labels = [each for each in everybody if each.source in how.sources]
     labels.sort(key=lambda each: (each.time, each.id))
     grades, verdict = grades_of(labels), None
-    own = LOG_POLICIES.find(policy)
-    if own is not None:
-        name, answer = own.name, own.grades(labels)
+    log_policy = LOG_POLICIES.find(policy)
+    if log_policy is not None:
+        name, answer = log_policy.name, log_policy.grades(labels)
     else:
         verdict = _verdict(labels, policy, how, gold)
         name = verdict.method
@@ -238,6 +244,8 @@ def decide_labels(
     sources = Counter(each.source for each in everybody if each.source not in how.sources)
     undecided = sorted(grades.keys() - answer.keys() - adjudications.keys())
     answer |= adjudications
+    collection_grades = _judgments_of_collection(current, how, {*grades, *adjudications})
+    answer |= collection_grades
     return DecidedGrades(
         policy=name,
         settings=how,
@@ -247,8 +255,48 @@ def decide_labels(
         adjudicated=len(adjudications),
         undecided=undecided,
         left_out={f"they are a {source}'s (--sources names who counts)": n for source, n in sources.items()},
+        of_collection=len(collection_grades),
         verdict=verdict,
     )
+
+
+def _judgments_of_collection(
+    current: Sequence[GradedLabel], how: PolicySettings, judged: set[Subject]
+) -> dict[Subject, float]:
+    """The collection's judgments of documents that no person judged, if the collection counts."""
+    if COLLECTION not in how.sources:
+        return {}
+    judgments = (((each.topic, each.document), each.grade) for each in current if each.side == COLLECTION)
+    return {subject: grade for subject, grade in judgments if subject not in judged}
+
+
+def decide_by_topic(
+    topics: Iterable[Sequence[GradedLabel]],
+    policy: str,
+    how: PolicySettings,
+    gold: Mapping[Subject, float] | None = None,
+) -> DecidedGrades:
+    """The grades that `decide_labels` gives to the labels of all topics, which come topic by topic.
+
+    A log policy looks at one document at a time, so it never sees more than one topic; a consensus method sees all labels.
+    """
+    if LOG_POLICIES.find(policy) is None:
+        return decide_labels(list(chain.from_iterable(topics)), policy, how, gold)
+    parts = [decide_labels(labels, policy, how) for labels in topics]
+    if not parts:
+        return decide_labels([], policy, how)
+    left_out: Counter[str] = Counter()
+    for part in parts:
+        left_out.update(part.left_out)
+    grades = {topic: grades for part in parts for topic, grades in part.grades.items()}
+    counts = {
+        each.name: sum(getattr(part, each.name) for part in parts)
+        for each in fields(DecidedGrades)
+        if isinstance(getattr(parts[0], each.name), int)
+    }
+    undecided = sorted(chain.from_iterable(part.undecided for part in parts))
+    in_order = dict(sorted(grades.items()))
+    return replace(parts[0], grades=in_order, undecided=undecided, left_out=dict(left_out), **counts)
 
 
 def _verdict(

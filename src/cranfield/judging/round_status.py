@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, case, func, select
 
-from cranfield.base.results import Answer, Layout, Part, Table, as_dicts
+from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts
 from cranfield.judging.assignments import GoldAnswer, answers_to_gold
+from cranfield.judging.event import RELEVANCE
 from cranfield.judging.policies import PEOPLE
-from cranfield.judging.round_plan import find_round
-from cranfield.store.tables import events, items, places, rounds
+from cranfield.judging.round_changes import SkippedDocument, history, skipped_by_all
+from cranfield.judging.round_plan import find_round, working_hours
+from cranfield.store.tables import events, items, places, rounds, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 RECENT = 10_000  # labels from which the pace of people is estimated
 LATEST = 200  # labels of a person that say how quick they are
+GUESS = 60.0  # seconds per label, before anybody has labelled
+SHOWN = 10  # skipped documents that the status names
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,9 @@ class RoundStatus:
     left: int
     extra: int
     strategy: str
+    hours_left: float = 0.0  # of one person, at the pace of the latest labels
+    skipped_by_all: list[SkippedDocument] = field(default_factory=list)
+    changes: list[dict[str, str]] = field(default_factory=list)
     people: list[AssessorStatus] = field(default_factory=list)
 
 
@@ -73,7 +80,17 @@ class Status(Answer):
         for each in self.rows:
             adaptive = f", {each.strategy} names more as labels come" if each.strategy else ""
             counts = f"{each.done:,} of {each.places:,} labels, {each.out:,} out, {each.left:,} left"
-            yield f"round {each.name} is {each.state}: {counts}{adaptive}"
+            lines = [
+                f"round {each.name} is {each.state}: {counts}, {each.hours_left:,.1f} hours of one person{adaptive}"
+            ]
+            for change in each.changes:
+                who = f" by {change['by']}" if change["by"] else ""
+                lines.append(f"changed {change['at'][:16].replace('T', ' ')}{who}: {change['what']}")
+            if each.skipped_by_all:
+                subjects = ", ".join(f"{one.topic} {one.document}" for one in each.skipped_by_all[:SHOWN])
+                more = f" and {len(each.skipped_by_all) - SHOWN:,} more" if len(each.skipped_by_all) > SHOWN else ""
+                lines.append(f"skipped by everyone, for the lead to decide: {subjects}{more}")
+            yield Lines(lines)
             head = "assessor done out skipped extra repeats gold right seconds last".split()
             rows = [
                 [
@@ -100,7 +117,17 @@ class Status(Answer):
 
 def status(log: Log, name: str = "") -> Status:
     """The progress of every round, or of one, and the number of current labels by people."""
-    return Status(log.name, sum(each.source in PEOPLE for each in log.current_grades()), round_statuses(log, name))
+    with log.reading() as transaction:
+        labels = labels_of_people(transaction.connection)
+    return Status(log.name, labels, round_statuses(log, name))
+
+
+def labels_of_people(connection: Connection) -> int:
+    """The number of people's current labels and adjudications of relevance."""
+    c = standing.c
+    graded = c.aspect == RELEVANCE, c.grade.is_not(None), c.source.in_(PEOPLE)
+    sides = (c.side == "adjudication") | ((c.side == "label") & ~c.repeat)
+    return int(connection.execute(select(func.count()).select_from(standing).where(*graded, sides)).scalar_one())
 
 
 def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
@@ -110,10 +137,11 @@ def round_statuses(log: Log, name: str = "") -> list[RoundStatus]:
         if name:
             find_round(connection, name)
         names = connection.execute(select(rounds.c.name).order_by(rounds.c.created)).scalars().all()
-        return [_status(connection, each, now) for each in names if name in ("", each)]
+        seconds, _ = _pace(connection)
+        return [_status(connection, each, now, seconds) for each in names if name in ("", each)]
 
 
-def _status(connection: Connection, name: str, now: str) -> RoundStatus:
+def _status(connection: Connection, name: str, now: str, seconds: float) -> RoundStatus:
     plan, state = find_round(connection, name)
     c = places.c
     out_now = case((and_(c.state == "leased", c.until >= now), 1), else_=0).label("out")
@@ -127,7 +155,17 @@ def _status(connection: Connection, name: str, now: str) -> RoundStatus:
     names = sorted({row.assessor for row in rows if row.assessor} | set(plan.assessors))
     people = [_person(connection, name, who, rows, gold) for who in names]
     counts = roles.get("pool", 0), roles.get("gold", 0), total, done, out, total - done - out
-    return RoundStatus(name, state, *counts, _total(rows, state="extra"), plan.strategy, people)
+    return RoundStatus(
+        name,
+        state,
+        *counts,
+        _total(rows, state="extra"),
+        plan.strategy,
+        working_hours(total - done, seconds),
+        skipped_by_all(connection, plan),
+        [each.words() for each in history(connection, name)],
+        people,
+    )
 
 
 def _total(rows: Sequence[Row[Any]], **fields: Any) -> int:
@@ -166,10 +204,14 @@ def gold_answers(log: Log, round: str = "") -> list[GoldAnswer]:
         return [answer for name in names for answer in answers_to_gold(transaction.connection, name)]
 
 
-def pace(log: Log) -> float | None:
-    """The median seconds per label of people; None if nobody measured it."""
-    measured = events.c.kind == "judgment", events.c.source == "human", events.c.seconds.is_not(None)
-    query = select(events.c.seconds).where(*measured)
+def label_pace(log: Log) -> tuple[float, str]:
+    """The seconds per label that planning and status count with, and where they come from."""
     with log.reading() as transaction:
-        seconds = transaction.connection.execute(query.order_by(events.c.seq.desc()).limit(RECENT)).scalars().all()
-    return statistics.median(seconds) if seconds else None
+        return _pace(transaction.connection)
+
+
+def _pace(connection: Connection) -> tuple[float, str]:
+    measured = events.c.kind == "judgment", events.c.source == "human", events.c.seconds.is_not(None)
+    query = select(events.c.seconds).where(*measured).order_by(events.c.seq.desc()).limit(RECENT)
+    seconds = connection.execute(query).scalars().all()
+    return (statistics.median(seconds), "the median so far") if seconds else (GUESS, "a guess: nobody has labelled yet")

@@ -4,69 +4,62 @@ Within one transaction an assessor gets, in this order: documents that they hold
 of the pool. A lease is requested for every judgment, so there are few statements: one reads the leases that the
 assessor holds, one writes all new leases, and expired leases are looked for only if there are any.
 
-An adaptive round builds its pooling session from the round's lists and the current labels each time: a label that was
-changed, withdrawn or adjudicated counts as it is now. Documents that are leased already are passed over.
+Gold comes by chance, so that the share of gold is the same in every stretch of an assessor's work: each draw has the
+probability that a random order of the gold and of the documents that are planned for this assessor would give it. Gold
+that is left when the pool is done is not asked, since it would come in a row; only a qualifying round asks for all of it.
+
+In an adaptive round a strategy chooses the next document (`judging.adaptive_choice`): a label that was changed, withdrawn or
+adjudicated counts as it is now. Documents that are leased already are passed over.
 """
 
 from __future__ import annotations
 
-import hashlib
+from collections import Counter
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import bindparam, case, func, literal_column, or_, select
+from sqlalchemy import Engine, bindparam, case, func, literal_column, or_, select
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
+from cranfield.judging.adaptive_choice import held_at_once, next_document
 from cranfield.judging.assignments import ANSWERS, ON, owns, record, why_unqualified
 from cranfield.judging.event import RELEVANCE, Event, instant
 from cranfield.judging.event_intake import KEPT, EventOutcome, Refusal, submit
-from cranfield.judging.policies import judgments_of
-from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem, find_round, pick_round
-from cranfield.pooling.pool import Session
-from cranfield.store.tables import events, items, places, rounds
+from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem, drawn, find_round, pick_round
+from cranfield.pooling.strategy import STRATEGIES
+from cranfield.store.accounts import Account
+from cranfield.store.roles import ROLES
+from cranfield.store.tables import accounts, events, items, places, rounds, rows_with
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from sqlalchemy.engine import Row
+    from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement, Select
 
     from cranfield.judging.log import Log
     from cranfield.judging.table_changes import Transaction
 
 
-def next_document(transaction: Transaction, plan: Round, topic: str) -> RoundItem | None:
-    """The strategy's next document: of this topic if one is left, else of the topic with the fewest leases."""
-    query = select(items.c.topic, items.c.document).where(items.c.round == plan.name)
-    out = {(row.topic, row.document) for row in transaction.connection.execute(query)}
-    documents = {topic: set(each.documents) for topic, each in plan.rankings.candidates.items()}
-    labels = judgments_of(
-        each for each in transaction.current_grades() if each.document in documents.get(each.topic, ())
-    )
-    session = Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel, labels=labels)
-    for next_topic in ([topic] if topic in plan.lists else []) + [None]:
-        while (item := session.next(next_topic)) is not None:
-            if (item.topic, item.document) not in out:
-                return RoundItem(item.topic, item.document, plan.overlap)
-    return None
-
-
 LEASED: ColumnElement[str] = literal_column("'leased'")  # as the indexes say it
 FREE: ColumnElement[str] = literal_column("'free'")
 ASSIGNMENTS = select(places, items.c.document, items.c.role).join(items, ON).where(places.c.round == bindparam("name"))
 MINE = places.c.assessor == bindparam("who")
-HELD = ASSIGNMENTS.where(MINE, places.c.state == LEASED).order_by(places.c.item, places.c.slot)
+HELD = ASSIGNMENTS.where(MINE, places.c.state == LEASED).order_by(places.c.until, places.c.position, places.c.item)
 HELD = HELD.with_for_update(of=places)
 LAST = (
-    select(places.c.topic, places.c.item)
+    select(places.c.topic, places.c.position)
     .where(places.c.round == bindparam("name"), MINE, places.c.until.is_not(None))
-    .order_by(places.c.until.desc(), places.c.item.desc(), places.c.slot.desc())
+    .order_by(places.c.until.desc(), places.c.position.desc(), places.c.slot.desc())
     .limit(1)
 )
 COUNT = select(func.count()).where(places.c.round == bindparam("name"), MINE)
+OWN_COUNT = select(func.count()).where(places.c.round == bindparam("name"), MINE, ~places.c.repeat)
+SCOPE = places.c.topic.in_(bindparam("topics", expanding=True))
 
 
 def _elsewhere(own_slot: bool) -> Any:
@@ -81,7 +74,7 @@ def _elsewhere(own_slot: bool) -> Any:
     return (same.where(mine.c.slot != places.c.slot) if own_slot else same).exists()
 
 
-AHEAD, TOPIC, ALL = "ahead", "topic", "all"  # where a person looks for a document, one after the other
+AHEAD, TOPIC, SOME, ALL = "ahead", "topic", "some", "all"  # where a person looks for a document, one after the other
 
 
 @cache
@@ -90,14 +83,16 @@ def _claimable(over: bool, where: str, skip_locked: bool) -> Select[Any]:
     query = ASSIGNMENTS.where(~_elsewhere(own_slot=True))
     if over:
         query = query.where(places.c.state == LEASED, places.c.counted, places.c.until < bindparam("now"))
-        order = [places.c.item + 0, places.c.slot]  # no index is to be read for this order: few leases are over
+        order = [places.c.position + 0, places.c.slot]  # no index is to be read for this order: few leases are over
     else:
         query = query.where(places.c.state == FREE)
-        order = [places.c.item, places.c.slot]
-    if where != ALL:
+        order = [places.c.position, places.c.slot]
+    if where in (AHEAD, TOPIC):
         query = query.where(places.c.topic == bindparam("topic"))
     if where == AHEAD:
-        query = query.where(places.c.item > bindparam("at"))
+        query = query.where(places.c.position > bindparam("at"))
+    if where == SOME:
+        query = query.where(SCOPE)
     return query.order_by(*order).limit(1).with_for_update(skip_locked=skip_locked, of=places)
 
 
@@ -112,20 +107,91 @@ LEFT = (
 )  # fmt: skip
 
 
+OPEN_TO_ME = (places.c.round == bindparam("name"), places.c.counted, ~_elsewhere(own_slot=False))
+CHOICES = (
+    select(places.c.topic, func.count(places.c.item.distinct()).label("left"))
+    .where(*OPEN_TO_ME, or_(places.c.state == FREE, (places.c.state == LEASED) & (places.c.until < bindparam("now"))))
+    .group_by(places.c.topic)
+)
+AT_WORK = (
+    select(places.c.topic, func.count(places.c.assessor.distinct()).label("people"))
+    .where(places.c.round == bindparam("name"), places.c.assessor != bindparam("who"))
+    .where(places.c.state == LEASED, places.c.until >= bindparam("now"))
+    .group_by(places.c.topic)
+)
+
+
+OTHERS = select(func.min(places.c.until)).where(
+    places.c.round == bindparam("name"),
+    places.c.assessor != bindparam("who"),
+    places.c.state == LEASED,
+    places.c.until >= bindparam("now"),
+)
+
+
+class TopicChoice(NamedTuple):
+    """A topic that an assessor may choose: the documents that are left for them, and whether it is taken at the moment."""
+
+    topic: str
+    left: int
+    taken: bool
+
+    def in_words(self) -> str:
+        """The topic and what is left of it."""
+        return f"{self.topic}: {'others are judging it' if self.taken else f'{self.left:,} documents left'}"
+
+
+class RoundShape(NamedTuple):
+    """The size of a round: its gold, and for each topic its documents and the labels that they need."""
+
+    gold: dict[int, str]  # item → topic
+    documents: dict[str, int]
+    labels: dict[str, int]
+
+    def share(self, plan: Round, scope: Sequence[str] | None) -> int:
+        """The number of documents of the pool that are planned for one assessor."""
+        topics = self.documents if scope is None else [topic for topic in scope if topic in self.documents]
+        documents = sum(self.documents[topic] for topic in topics)
+        if scope is not None or not plan.assessors:  # an assessor judges all of a topic
+            return documents
+        return min(documents, -(-sum(self.labels[topic] for topic in topics) // len(plan.assessors)))
+
+
+SHAPES: WeakKeyDictionary[Engine, dict[tuple[str, str, str], RoundShape]] = WeakKeyDictionary()
+
+
+def _shape(connection: Connection, plan: Round, key: tuple[str, str, str]) -> RoundShape:
+    """The size of a round; it is counted again only after a change of the round."""
+    shapes = SHAPES.setdefault(connection.engine, {})
+    if key not in shapes:
+        here = items.c.round == plan.name
+        gold = connection.execute(select(items.c.item, items.c.topic).where(here, items.c.role == "gold")).all()
+        query = select(items.c.topic, func.count().label("n"), func.sum(items.c.wanted).label("labels"))
+        pool = query.where(here, items.c.role == "pool", items.c.wanted > 0).group_by(items.c.topic)
+        counts = {row.topic: (row.n, row.labels) for row in connection.execute(pool)}
+        if plan.strategy:
+            sizes = {topic: len(each.documents) for topic, each in plan.rankings.candidates.items()}
+            counts = {topic: (n, n * plan.overlap) for topic, n in sizes.items()}
+        documents, labels = ({topic: each[i] for topic, each in counts.items()} for i in (0, 1))
+        shapes[key] = RoundShape({row.item: row.topic for row in gold}, documents, labels)
+    return shapes[key]
+
+
 class Leaseholder:
     """One assessor in a round, within a transaction: what they hold, and what they can be leased."""
 
     def __init__(self, transaction: Transaction, name: str, assessor: str) -> None:
         self.plan, self.state, row = pick_round(transaction.connection, transaction.round_rows(), name)
+        self.key = row.name, row.created, row.changed
         self.transaction = transaction
         self.assessor = assessor
         self.connection = transaction.connection
-        self.until = instant(datetime.fromisoformat(transaction.now) + timedelta(seconds=self.plan.lease))
         self.over = row.over is not None and row.over < transaction.now  # whether any lease of the round is
         self.who = {"name": self.plan.name, "who": assessor}
         self._mine: list[Row[Any]] | None = None
-        self._last: tuple[str, int] | None = None  # topic and item that this person was at last
+        self._last: tuple[str, int] | None = None  # topic and position that this person was at last
         self._new_leases: list[dict[str, Any]] = []  # leases that are not written yet
+        self._leases = 0  # of this transaction; the next ends a microsecond later, so that their order is known
         self._claimed = False  # whether those are of anything that was not theirs
 
     def mine(self) -> list[Row[Any]]:
@@ -142,27 +208,36 @@ class Leaseholder:
     def filled(self, place: Row[Any]) -> None:
         """Record that an assignment is done and that the assessor is now at its topic."""
         self._mine = [row for row in self.mine() if row is not place]
-        self._last = place.topic, place.item
+        self._last = place.topic, place.position
 
     def changed(self) -> None:
         """Read the assignments again when they are next needed."""
         self._mine = None
 
     def held(self, n: int) -> list[Lease]:
-        """Renew the assessor's leases; an expired lease is renewed only if its assignment does not count."""
-        rows = [row for row in self.mine() if row.until >= self.transaction.now or not row.counted]
-        return [self._lease(row, row.slot, row.repeat) for row in rows[:n]]
+        """Renew the assessor's leases; an expired lease is renewed only if nobody else can get the assignment."""
+        rows = [row for row in self.mine() if row.until >= self.transaction.now or row.repeat or row.role == "gold"]
+        return [self._lease(row, row.slot, row.repeat, row.position) for row in rows[:n]]
+
+    def scope(self) -> list[str] | None:
+        """The topics that this assessor may judge: assigned ones, or the one that they chose; None: all."""
+        if self.plan.choose_topics:
+            return [self._at()[0]]
+        return self.plan.topics_of(self.assessor)
 
     def claim(self) -> Lease | None:
         """Lease one more document: gold and repeats at random, else from the pool."""
         if self._claimed:
             self.write()
         self._claimed = True
-        chance = self._chance()
-        if chance < self.plan.gold_share and (gold := self._gold()) is not None:
-            return gold
-        repeats = self.plan.gold_share <= chance < self.plan.gold_share + self.plan.repeat_share
-        if repeats and (again := self._again()) is not None:
+        if self.plan.choose_topics and not self._at()[0]:
+            return None
+        gold = self._unseen_gold()
+        rate = self._gold_rate(len(gold)) if gold else 0.0
+        chance = self._chance() if gold or self.plan.repeat_share else 1.0
+        if chance < rate:
+            return self._gold(gold)
+        if rate <= chance < rate + self.plan.repeat_share and (again := self._again()) is not None:
             return again
         free = self._free(skip_locked=True)
         if free is None and self.plan.strategy:
@@ -171,38 +246,63 @@ class Leaseholder:
             free = self._free(skip_locked=False)  # others had it locked: ask again and wait for them
         if free is not None:
             return self._lease(free, free.slot, False)
-        return self._gold()  # the pool is done: what gold is left
+        return self._gold(gold) if gold and self.plan.passing is not None else None  # all of it qualifies
 
     def write(self) -> None:
         """Write the new leases."""
         self.transaction.lease(self._new_leases)
         self._new_leases = []
 
-    def _lease(self, row: Row[Any], slot: int, repeat: bool) -> Lease:
+    def _lease(self, row: Row[Any], slot: int, repeat: bool, position: int | None = None) -> Lease:
         key = {"round": self.plan.name, "item": row.item, "slot": slot, "assessor": self.assessor}
-        self._new_leases.append(record("lease", **key, repeat=bool(repeat), until=self.until))
-        self._last = row.topic, row.item
-        where = self.plan.name, row.topic, row.document, self.assessor, self.until, bool(repeat)
+        place = {} if position is None else {"position": position}
+        length = timedelta(seconds=self.plan.lease, microseconds=self._leases)
+        until = instant(datetime.fromisoformat(self.transaction.now) + length)
+        self._leases += 1
+        self._new_leases.append(record("lease", **key, repeat=bool(repeat), until=until, **place))
+        self._last = row.topic, row.position if position is None else position
+        where = self.plan.name, row.topic, row.document, self.assessor, until, bool(repeat)
         return Lease(*where, row.item, slot)
 
     def _chance(self) -> float:
         """A reproducible number below 1 that depends on the assessor and the number of their assignments."""
-        if not self.plan.gold_share + self.plan.repeat_share:
-            return 1.0
         count = self.connection.execute(COUNT, self.who).scalar_one()
-        text = f"{self.plan.seed}/{self.plan.name}/{self.assessor}/{count}".encode("utf-8", "surrogatepass")
-        return int(hashlib.sha256(text).hexdigest()[:13], 16) / 16**13
+        lot = drawn(f"{self.plan.seed}/{self.plan.name}/{self.assessor}/{count}")
+        return int.from_bytes(lot[:6], "big") / 2**48
 
-    def _gold(self) -> Lease | None:
-        """A lease of gold that this assessor has not seen; every assessor gets gold in another order."""
+    def _unseen_gold(self) -> list[int]:
+        """The gold that this assessor has not had, of the topics that they judge."""
+        gold, scope = _shape(self.connection, self.plan, self.key).gold, self.scope()
+        numbers = [item for item, topic in gold.items() if scope is None or topic in scope]
         mine = select(places.c.item).where(places.c.round == self.plan.name, places.c.assessor == self.assessor)
-        query = select(items).where(items.c.round == self.plan.name, items.c.role == "gold", items.c.item.not_in(mine))
-        rows = self.connection.execute(query).all()
-        if not rows:
-            return None
-        lots = [hashlib.sha256(f"{self.assessor}/{row.item}".encode("utf-8", "replace")).digest() for row in rows]
-        row = rows[lots.index(min(lots))]
-        return self._lease(row, self._next_slot(row.item), False)
+        seen = {row.item for row in rows_with(self.connection, mine, places.c.item, numbers)}
+        return [item for item in numbers if item not in seen]
+
+    def _gold_rate(self, left: int) -> float:
+        """The probability that the next document is gold, if so many are left.
+
+        Until the round changes, it is the probability in a random order of the gold and the planned documents. Somebody who
+        does more than was planned, or whose plan has changed, gets gold at the planned rate.
+        """
+        shape, scope = _shape(self.connection, self.plan, self.key), self.scope()
+        gold = sum(scope is None or topic in scope for topic in shape.gold.values())
+        share, others = shape.share(self.plan, scope), 1 - self.plan.repeat_share
+        query, values = (
+            (OWN_COUNT, self.who) if scope is None else (OWN_COUNT.where(SCOPE), self.who | {"topics": scope})
+        )
+        done = self.connection.execute(query, values).scalar_one() - (gold - left)
+        by_order = not self.key[2] and done <= share
+        rate = (left / (left + share - done) if by_order else gold / (gold + share)) * others
+        return rate if not self.plan.gold_share or self.plan.passing is not None else min(self.plan.gold_share, rate)
+
+    def _gold(self, numbers: Sequence[int]) -> Lease:
+        """A lease of gold, of the current topic if possible; every assessor gets gold in another order."""
+        topic, position = self._at()
+        gold = _shape(self.connection, self.plan, self.key).gold
+        here = [item for item in numbers if gold[item] == topic] or numbers
+        item = min(here, key=lambda number: drawn(self.plan.seed, self.assessor, number))
+        row = self.connection.execute(select(items).where(items.c.round == self.plan.name, items.c.item == item)).one()
+        return self._lease(row, self._next_slot(item), False, max(position, 0))
 
     def _again(self) -> Lease | None:
         """A second lease of the document that this assessor judged longest ago and has not judged twice."""
@@ -215,8 +315,10 @@ class Leaseholder:
             items.c.role == "pool",
             places.c.item.not_in(repeated),
         )
+        scope = self.scope()
+        query = query if scope is None else query.where(places.c.topic.in_(scope))
         row = self.connection.execute(query.order_by(events.c.seq).limit(1), self.who).first()
-        return None if row is None else self._lease(row, self._next_slot(row.item), True)
+        return None if row is None else self._lease(row, self._next_slot(row.item), True, max(self._at()[1], 0))
 
     def _next_slot(self, item: int) -> int:
         """The next slot of an item, locked against others."""
@@ -227,26 +329,27 @@ class Leaseholder:
         return 0 if last is None else last + 1
 
     def _at(self) -> tuple[str, int]:
-        """The topic and item that this assessor had last; an empty topic if none."""
+        """The topic and position that this assessor had last; an empty topic if none."""
         if self._last is None:
             row = self.connection.execute(LAST, self.who).first()
-            self._last = ("", -1) if row is None else (row.topic, row.item)
+            self._last = ("", -1) if row is None else (row.topic, row.position)
         return self._last
 
     def _free(self, skip_locked: bool) -> Row[Any] | None:
-        """A free assignment: later in the assessor's current topic, else anywhere in it, else in any topic.
+        """A free assignment: later in the assessor's current topic, else anywhere in it, else in any of their topics.
 
         Continuing from the current document avoids a scan over all documents that the assessor has judged and others
         have not.
         """
-        topic, at = self._at()
-        values = self.who | {"topic": topic, "at": at, "now": self.transaction.now}
+        (topic, at), scope = self._at(), self.scope()
+        values = self.who | {"topic": topic, "at": at, "now": self.transaction.now, "topics": scope}
         looks = (False, True) if self.over else (False,)
-        for where in (AHEAD, TOPIC, ALL) if topic else (ALL,):
+        here = [AHEAD, TOPIC] if topic and (scope is None or topic in scope) else []
+        for where in [*here, ALL if scope is None else SOME]:
             rows = [self.connection.execute(_claimable(over, where, skip_locked), values).first() for over in looks]
             free = [row for row in rows if row is not None]
             if free:
-                return min(free, key=lambda row: (row.item, row.slot))
+                return min(free, key=lambda row: (row.position, row.slot))
         return None
 
     def _opened(self) -> Row[Any] | None:
@@ -255,7 +358,7 @@ class Leaseholder:
         free = self._free(skip_locked=True)  # somebody may have opened one meanwhile
         if free is not None:
             return free
-        item = next_document(self.transaction, self.plan, self._at()[0])
+        item = next_document(self.transaction, self.plan, self._at()[0], self.scope())
         if item is None:
             return None
         first = self.connection.execute(select(func.count()).where(items.c.round == self.plan.name)).scalar_one()
@@ -267,13 +370,108 @@ class Leaseholder:
 
         This looks at all assignments; the result is None if one of them turns out to be free.
         """
-        earliest = self.connection.execute(LEFT, self.who).scalar()
+        choices = [each for each in self.choices() if each.left] if self.plan.choose_topics else []
+        if any(not each.taken for each in choices):
+            return NoLease(f"choose a topic of round {self.plan.name!r}")
+        if choices:
+            until = self.connection.execute(OTHERS, self.who | {"now": self.transaction.now}).scalar()
+            return NoLease(f"all topics that are left for {self.assessor} are being judged by others", until)
+        scope = None if self.plan.choose_topics else self.scope()
+        query, values = (LEFT, self.who) if scope is None else (LEFT.where(SCOPE), self.who | {"topics": scope})
+        earliest = self.connection.execute(query, values).scalar()
         if earliest is None:
             return NoLease(f"nothing is left for {self.assessor} in round {self.plan.name!r}")
         if earliest < self.transaction.now:
             self.over = True
             return None
         return NoLease(f"all documents that are left for {self.assessor} are leased to others", earliest)
+
+    def choices(self) -> list[TopicChoice]:
+        """The topics of a round in which people choose; a topic is taken while as many work on it as labels are wanted."""
+        values = self.who | {"now": self.transaction.now}
+        left = {row.topic: row.left for row in self.connection.execute(CHOICES, values)}
+        people = {row.topic: row.people for row in self.connection.execute(AT_WORK, values)}
+        topics = _shape(self.connection, self.plan, self.key).documents
+        own = Counter(row.topic for row in self.mine())
+        to_come = self._to_come() if self.plan.strategy else {}
+        return [
+            TopicChoice(
+                topic,
+                left.get(topic, 0) + own[topic] + to_come.get(topic, 0),
+                not own[topic] and people.get(topic, 0) >= self.plan.overlap,
+            )
+            for topic in topics
+        ]
+
+    def _to_come(self) -> dict[str, int]:
+        """The documents of each topic that a strategy has not chosen yet."""
+        query = select(items.c.topic, func.count().label("n")).where(items.c.round == self.plan.name)
+        there = {row.topic: row.n for row in self.connection.execute(query.group_by(items.c.topic))}
+        sizes = _shape(self.connection, self.plan, self.key).documents
+        return {topic: max(0, size - there.get(topic, 0)) for topic, size in sizes.items()}
+
+    def choose(self, topic: str) -> None:
+        """Go to another topic: leases of other topics are released. DataError if the topic cannot be chosen."""
+        if not self.plan.choose_topics:
+            raise DataError(f"people do not choose topics in round {self.plan.name!r}")
+        choice = next((each for each in self.choices() if each.topic == topic), None)
+        if choice is None:
+            raise DataError(f"round {self.plan.name!r} has no topic {shortened(topic)!r}")
+        if choice.taken:
+            raise DataError(f"topic {shortened(topic)!r} is being judged by others; choose another")
+        if choice.left == 0:
+            raise DataError(f"topic {shortened(topic)!r} has nothing left for {self.assessor}; choose another")
+        for row in self.mine():
+            if row.topic != topic:
+                key = {"round": self.plan.name, "item": row.item, "slot": row.slot, "assessor": self.assessor}
+                self.transaction.apply(record("release", **key))
+        self._mine, self._last = None, (topic, -1)
+
+
+def topic_choices(log: Log, assessor: str, name: str = "") -> list[TopicChoice]:
+    """The topics that an assessor may choose in a round; empty if people do not choose in it."""
+    with log.reading() as transaction:
+        plan, _ = transaction.find_round(name)
+        plan.refuse(assessor)
+        return Leaseholder(transaction, plan.name, assessor).choices() if plan.choose_topics else []
+
+
+def topic_sizes(plan: Round, subjects: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """The number of documents of each topic that a round judges."""
+    if plan.strategy:
+        return {topic: len(each.documents) for topic, each in plan.rankings.candidates.items()}
+    return dict(Counter(topic for topic, _ in subjects if not plan.topics or topic in plan.topics))
+
+
+def refuse_plan(connection: Connection, plan: Round, most: int, topics: Collection[str]) -> None:
+    """Raise DataError for people without an account, more labels than people, or topics that are not theirs.
+
+    `most` is the largest number of labels that a document needs, `topics` are those of the round. Names are checked only if
+    there are accounts.
+    """
+    rows = connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.active)).all()
+    known = {row.name for row in rows if Account(row.name, row.role, row.active).may(ROLES[1])}
+    unknown = [name for name in plan.assessors if name not in known] if rows else []
+    if unknown:
+        names = ", ".join(sorted(known)) or "none"
+        raise DataError(f"{shortened(unknown[0])!r} has no account that may judge; there are: {names}")
+    if plan.assessors and most > len(plan.assessors):
+        problem = f"{most} labels per document need {most} people, and {len(plan.assessors)} are named"
+        raise DataError(f"round {plan.name!r}: {problem}")
+    if plan.topic_people and plan.choose_topics:
+        raise DataError(f"round {plan.name!r}: topics are assigned, or people choose them: take one of both")
+    if (plan.topic_people or plan.choose_topics) and plan.passing is not None:
+        raise DataError(f"round {plan.name!r}: a qualifying round asks everybody about all topics")
+    if plan.topic_people and (wrong := plan.topic_people.keys() ^ topics):
+        problem = "is not in the round" if min(wrong) in plan.topic_people else "is assigned to nobody"
+        raise DataError(f"round {plan.name!r}: topic {shortened(min(wrong))!r} {problem}")
+    for topic, people in plan.topic_people.items():
+        strangers = [name for name in people if name not in plan.assessors]
+        if strangers:
+            raise DataError(f"topic {shortened(topic)!r} is assigned to {strangers[0]!r}, who is not among the people")
+        if len(set(people)) != most:
+            problem = f"expected {most} people, one per label, found {len(set(people))}"
+            raise DataError(f"topic {shortened(topic)!r}: {problem}")
 
 
 def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
@@ -282,7 +480,7 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
         raise DataError(f"expected a name for the round, found {plan.name!r}")
     if plan.passing is not None and not any(each.role == "gold" for each in items_of_round):
         raise DataError(f"round {plan.name!r} has a pass mark but no gold to answer: give --gold")
-    if plan.strategy and Session(plan.rankings, plan.strategy, seed=plan.seed, rel=plan.rel).next() is None:
+    if plan.strategy and STRATEGIES.named(plan.strategy) and not len(plan.rankings):
         raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
 
 
@@ -293,6 +491,9 @@ def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
             raise DataError(f"round {plan.after!r} is not a qualifying round: open one with --gold and --pass first")
+        most = max([each.overlap for each in items_of_round if each.role == "pool"], default=plan.overlap)
+        topics = topic_sizes(plan, [each[:2] for each in items_of_round if each.role == "pool"])
+        refuse_plan(transaction.connection, plan, most, topics)
         documents = [tuple(each) for each in items_of_round]
         transaction.apply(record("round", **asdict(plan), items=documents, at=transaction.now))
 
@@ -309,15 +510,18 @@ def set_state(log: Log, name: str, state: str) -> None:
     log.write(work)
 
 
-def lease(log: Log, assessor: str, name: str = "", n: int = 1) -> list[Lease] | NoLease:
+def lease(log: Log, assessor: str, name: str = "", n: int = 1, topic: str = "") -> list[Lease] | NoLease:
     """Lease up to n documents to an assessor: those that they hold already, then new ones. NoLease says why there are none.
 
-    An adaptive round gives one at a time: the next depends on the answer.
+    An adaptive round gives one at a time, because the next depends on the answer; two if a model chooses. `topic` is the topic
+    that the assessor chooses, in a round in which people choose.
     """
 
     def work(transaction: Transaction) -> list[Lease] | NoLease:
         desk = Leaseholder(transaction, name, assessor)
         desk.plan.refuse(assessor)
+        if topic:
+            desk.choose(topic)
         return _lease_to(desk, n)
 
     return log.write(work)
@@ -329,7 +533,7 @@ def _lease_to(desk: Leaseholder, n: int) -> list[Lease] | NoLease:
         return NoLease(f"round {plan.name!r} is {desk.state}")
     if (refusal := why_unqualified(desk.connection, plan.after, desk.assessor)) is not None:
         return refusal
-    most = min(n, 1) if plan.strategy else n
+    most = min(n, held_at_once(plan)) if plan.strategy else n
     answer = desk.held(most)
     while True:
         while len(answer) < most and (another := desk.claim()) is not None:

@@ -12,26 +12,39 @@ a time and needs no such lock.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
+from heapq import merge
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Table, Text, bindparam, delete, func, insert, literal_column, select, type_coerce, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from cranfield.base.errors import DataError
+from cranfield.judging import guidelines
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
-from cranfield.judging.current_labels import GradedLabel, LabelKey, key_of
-from cranfield.judging.event import DEFAULTS, RELEVANCE, AddedEvents, Event, new_events, refuse_unknown_withdrawals
+from cranfield.judging.current_labels import GradedLabel, LabelKey, RatedLabel, key_of
+from cranfield.judging.event import (
+    COLLECTION,
+    DEFAULTS,
+    RELEVANCE,
+    AddedEvents,
+    Event,
+    new_events,
+    refuse_unknown_withdrawals,
+)
 from cranfield.judging.llm import question_store
-from cranfield.judging.round_plan import Round, all_rounds, find_round
+from cranfield.judging.round_plan import Round, RoundChange, all_rounds, changes_of, find_round
 from cranfield.store import Database, open_database, tables
 from cranfield.store.database import SERVERS_TIME
-from cranfield.store.tables import plain
+from cranfield.store.tables import Exact, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from sqlalchemy import Column
     from sqlalchemy.engine import Connection, Row
     from sqlalchemy.sql import ColumnElement, Select
 
@@ -54,7 +67,12 @@ COMPLETE = f"""SELECT least(
 
 
 T = TypeVar("T")
-CHANGES = APPLIED | question_store.APPLIED
+ROWS = 5_000  # fetched at a time
+GRADED_SIDES = ("label", "adjudication", COLLECTION)  # of current labels with grades
+LABELLED = ("judgment", "cannot-judge", "adjudication")  # kinds of events that have or end a label
+LABEL_FIELDS = ("topic", "document", "grade", "assessor", "time", "id", "kind", "aspect", "source", "repeat")
+OTHER_FIELDS = tuple((name, value) for name, value in DEFAULTS.items() if name not in LABEL_FIELDS)
+CHANGES = APPLIED | guidelines.APPLIED | question_store.APPLIED
 
 
 def event_of(row: Mapping[Any, Any]) -> Event:
@@ -63,6 +81,30 @@ def event_of(row: Mapping[Any, Any]) -> Event:
     for name in DEFAULTS:
         object.__setattr__(event, name, row[name])
     return event
+
+
+def _label_event(row: tuple[Any, ...]) -> Event:
+    """The event of a stored row of `LABEL_FIELDS`; its other fields have their defaults."""
+    values = row if "\\" not in "".join(map(str, row)) else plain_row(row)
+    event = object.__new__(Event)
+    for name, value in OTHER_FIELDS:
+        object.__setattr__(event, name, value)
+    for name, value in zip(LABEL_FIELDS, values, strict=True):
+        object.__setattr__(event, name, value)
+    return event
+
+
+def stored(*columns: Column[Any]) -> Select[Any]:
+    """A query for columns in their stored form."""
+    query: Select[Any] = select(
+        *(type_coerce(each, Text) if isinstance(each.type, Exact) else each for each in columns)
+    )
+    return query
+
+
+def plain_row(row: Iterable[Any]) -> tuple[Any, ...]:
+    """A stored row without escapes."""
+    return tuple(plain(each) if isinstance(each, str) else each for each in row)
 
 
 class Transaction:
@@ -104,7 +146,7 @@ class Transaction:
     def take(self, event: Event, assignment: AssignmentKey) -> bool:
         """Add the label for an assignment that its assessor holds; False if the log has an event of that id."""
         values = {name: getattr(event, name) for name in DEFAULTS} | {"received": self.now}
-        if self.connection.execute(ONCE[self.database.dialect, "events"], values).first() is None:
+        if self.connection.execute(ONCE[self.database.dialect], values).first() is None:
             return False
         self._make_current(event)
         fill(self.connection, assignment, event)
@@ -147,26 +189,74 @@ class Transaction:
         return self.read_events(query if up_to is None else query.where(seq <= up_to))
 
     def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
-        """The current labels and adjudications of an aspect, without repeats, with the fields that policies read."""
+        """The current labels, adjudications and collection judgments of an aspect, with the fields that policies read."""
+        return list(chain.from_iterable(self.grades_by_topic(aspect)))
+
+    def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[list[GradedLabel]]:
+        """`current_grades` topic by topic, so that nobody needs a million labels in memory."""
+        sides = [self._grades_of(side, aspect) for side in GRADED_SIDES]
+        for _, groups in groupby(merge(*sides, key=itemgetter(0)), itemgetter(0)):
+            yield [label for _, labels in groups for label in labels]
+
+    def _grades_of(self, side: str, aspect: str) -> Iterator[tuple[str, list[GradedLabel]]]:
+        """The current labels of a side by topic, in the order of the stored ids of topics."""
+        c = tables.standing.c
+        decision = side == "adjudication"  # its key has no assessor
+        assessor = tables.events.c.assessor if decision else c.assessor
+        query = stored(c.topic, c.document, c.grade, assessor, c.time, c.event, c.source, c.side)
+        if decision:
+            query = query.join(tables.events, tables.events.c.id == c.event)
+        query = query.where(c.side == side, c.aspect == aspect, c.grade.is_not(None))
+        if side == "label":
+            query = query.where(~c.repeat)
+        for topic, rows in groupby(self.stored_rows(query.order_by(c.topic)), itemgetter(0)):
+            yield (
+                topic,
+                [
+                    GradedLabel._make(row if "\\" not in row[0] + row[1] + row[3] + row[5] else plain_row(row))
+                    for row in rows
+                ],
+            )
+
+    def rated_labels(self) -> list[RatedLabel]:
+        """The current labels of all aspects with repeats: by document, those of a document by time."""
         e, s = tables.events.c, tables.standing.c
-        columns = e.topic, e.document, e.assessor, e.time, e.id, e.source, s.side
-        texts = [type_coerce(column, Text) for column in columns]
-        query = (
-            select(*texts[:2], e.grade, *texts[2:])
-            .join(tables.events, e.id == s.event)
-            .where(s.aspect == aspect, e.grade.is_not(None))
-            .where((s.side == "adjudication") | ((s.side == "label") & ~s.repeat))
-        )
+        query = stored(*(e[name] for name in RatedLabel._fields)).join(tables.standing, s.event == e.id)
+        rows = self.stored_rows(query.where(s.side == "label").order_by(s.topic, s.document, e.time, e.id))
         return [
-            GradedLabel._make(row)
-            if "\\" not in row[0] + row[1] + row[3] + row[5]
-            else GradedLabel._make(plain(each) if isinstance(each, str) else each for each in row)
-            for row in self.connection.execute(query).cursor.fetchall()
+            RatedLabel._make(
+                row if "\\" not in row[0] + row[1] + row[3] + row[5] + row[8] + row[11] else plain_row(row)
+            )
+            for row in rows
         ]
+
+    def label_events_by_topic(self, up_to: int, aspect: str) -> Iterator[list[Event]]:
+        """By topic, the events of an aspect up to a place that were not withdrawn by then, with the fields that labels have.
+
+        Those are the events from which the current labels at that place are computed.
+        """
+        c = tables.events.c
+        refers = select(c.refers).where(c.kind == "withdrawal", c.seq <= up_to)
+        gone = set(self.connection.execute(refers).scalars())
+        query = stored(*(c[name] for name in LABEL_FIELDS)).where(
+            c.seq <= up_to, c.aspect == aspect, c.kind.in_(LABELLED)
+        )
+        for _, rows in groupby(self.stored_rows(query.order_by(c.topic)), itemgetter(0)):
+            yield [event for event in map(_label_event, rows) if event.id not in gone]
+
+    def stored_rows(self, query: Select[Any]) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query as they are stored, a few thousand at a time: SQLAlchemy's rows would take twice as long."""
+        with closing(self.connection.execute(query)) as answer:
+            while rows := answer.cursor.fetchmany(ROWS):
+                yield from rows
 
     def find_round(self, name: str = "") -> tuple[Round, str]:
         """A round and its state; without a name the only one that is open."""
         return find_round(self.connection, name)
+
+    def round_changes(self, name: str) -> list[RoundChange]:
+        """The changes of a round, the oldest first."""
+        return changes_of(self.connection, name)
 
     def all_rounds(self) -> list[tuple[Round, str]]:
         """Every round and its state, the oldest first."""
@@ -222,17 +312,15 @@ class Transaction:
         key = key_of(event)
         if key is None:
             return
-        values = {**key._asdict(), "event": event.id, "time": event.time}
-        before = None
-        while before is None:  # again where what stood was taken back between two looks
-            if self.connection.execute(ONCE[self.database.dialect, "standing"], values).first() is not None:
-                return
-            where = _at(key)
-            before = self.connection.execute(
-                select(tables.standing.c.time, tables.standing.c.event).where(*where).with_for_update()
-            ).first()
-        if (before.time, before.event) < (event.time, event.id):
-            self.connection.execute(update(tables.standing).where(*where).values(event=event.id, time=event.time))
+        values = {"event": event.id, "time": event.time, "grade": event.grade, "source": event.source}
+        later = LATER[self.database.dialect]
+        if self.connection.execute(later, {**key._asdict(), **values}).first() is not None:
+            return
+        where = _at(key)
+        stands = select(tables.standing.c.time, tables.standing.c.event).where(*where).with_for_update()
+        before = self.connection.execute(stands).one()
+        if before.time == event.time and before.event < event.id:  # ids are compared as text, not as they are stored
+            self.connection.execute(update(tables.standing).where(*where).values(values))
 
     def _withdraw(self, refers: str, at: str) -> None:
         """Withdraw an event: an earlier label becomes current again, and the assignment returns to its assessor."""
@@ -309,6 +397,16 @@ def _once(insert: Any, table: Table, *key: str) -> Any:
     return insert(table).on_conflict_do_nothing(index_elements=key).returning(literal_column("1"))
 
 
+def _later(insert: Any) -> Any:
+    """A statement that makes an event current unless that of its key is as late or later; it returns a row if it did."""
+    new = insert(tables.standing)
+    columns = {name: new.excluded[name] for name in ("event", "time", "grade", "source")}
+    before = tables.standing.c.time < new.excluded.time
+    return new.on_conflict_do_update(index_elements=LabelKey._fields, set_=columns, where=before).returning(
+        literal_column("1")
+    )
+
+
 def _new_event() -> Any:
     """SQLite's insert for new events; it avoids a conflict, which would use up a number and leave a gap in the places."""
     c = tables.events.c
@@ -319,11 +417,10 @@ def _new_event() -> Any:
 
 
 ONCE = {
-    ("sqlite", "events"): _new_event(),
-    ("sqlite", "standing"): _once(sqlite.insert, tables.standing, *LabelKey._fields),
-    ("postgresql", "events"): _once(postgresql.insert, tables.events, "id"),
-    ("postgresql", "standing"): _once(postgresql.insert, tables.standing, *LabelKey._fields),
+    "sqlite": _new_event(),
+    "postgresql": _once(postgresql.insert, tables.events, "id"),
 }
+LATER = {"sqlite": _later(sqlite.insert), "postgresql": _later(postgresql.insert)}
 OVER = (
     select(func.min(tables.places.c.until))
     .where(
@@ -338,7 +435,7 @@ OVER = (
 @cache
 def _listed(locked: bool, timed: bool) -> Select[Any]:
     """The query for every round, with locks and the server's time."""
-    query = select(*(tables.rounds.c[name] for name in ("name", "state", "created")), OVER.label("over"))
+    query = select(*(tables.rounds.c[name] for name in ("name", "state", "created", "changed")), OVER.label("over"))
     if locked:
         query = query.add_columns(literal_column(TOGETHER), literal_column(ABOVE))
     return query.add_columns(literal_column(SERVERS_TIME).label("now")) if timed else query

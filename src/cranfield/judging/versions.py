@@ -1,13 +1,12 @@
 """Frozen qrels: a policy and a place in the log under a name, with the hash of the qrels; and the changes between two.
 
-Nothing is copied. The qrels are computed again from the events up to that place and compared with the hash. So a log that
-was edited by hand, or a policy that gives other grades today, is noticed.
+The log holds no copy. The qrels are computed again from the events up to that place and compared with the hash. So a log
+that was edited by hand, or a policy that gives other grades today, is noticed. A workspace caches the qrels by their hash
+(`judging.version_cache`), so that it computes each version once.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,20 @@ from cranfield.base.schemas import check, read_json
 from cranfield.comparison.compare import evidence_of
 from cranfield.comparison.score_tables import ScoredRuns
 from cranfield.evaluation.evaluate import evaluate
-from cranfield.judging.assignments import Version, record
-from cranfield.judging.current_labels import LabelKey, current_events
-from cranfield.judging.policies import DecidedGrades, Grades, PolicySettings, Subject, decide, flat, meanings
+from cranfield.judging.assignments import ANOTHER_NAME, Version, record, taken
+from cranfield.judging.current_labels import LabelKey, current_events, graded_labels
+from cranfield.judging.policies import (
+    DecidedGrades,
+    Grades,
+    PolicySettings,
+    Subject,
+    decide,
+    decide_by_topic,
+    flat,
+    goes_by_labels,
+    meanings,
+)
+from cranfield.judging.version_cache import hash_of
 from cranfield.store.hashes import VERSION, refuse_changed, refuse_changed_documents
 from cranfield.store.tables import items, versions
 
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from cranfield.judging.event import Event
     from cranfield.judging.log import Log
     from cranfield.judging.table_changes import Transaction
+    from cranfield.judging.version_cache import VersionSummary
 
 
 SHOWN = 10
@@ -189,12 +200,6 @@ class Versions(Answer):
         return list((self.wrong or {}).values())
 
 
-def hash_of(grades: Grades) -> str:
-    """The hash of qrels: over their lines, ordered by topic and document."""
-    lines = (json.dumps([*subject, grade]) for subject, grade in sorted(flat(grades).items()))
-    return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
 def gold_grades(log: Log) -> dict[Subject, float]:
     """The gold grades of all rounds of a log."""
     if not log.has_records():  # a file of lines without rounds needs no tables
@@ -215,36 +220,49 @@ def gold_of(transaction: Transaction, rounds: Sequence[str] | None = None) -> di
 def freeze(
     log: Log, name: str, policy: str, settings: PolicySettings | None = None, note: str = ""
 ) -> tuple[Version, DecidedGrades]:
-    """Freeze the current qrels under a name."""
+    """Freeze the current qrels under a name.
+
+    Nobody waits meanwhile: the qrels are computed from a snapshot, and the version is written at the end. Of two that freeze
+    the same name at once, one is refused.
+    """
     how = settings or PolicySettings()
     if not name or name != name.strip() or "@" in name or "/" in name:
         raise DataError(f"a version's name has no @, no / and no blanks around it, found {name!r}")
-
-    def work(transaction: Transaction) -> tuple[Version, DecidedGrades]:
-        transaction.alone()
+    with log.snapshot() as transaction:
         place = transaction.place()
-        decided = decide(current_events(transaction.events(up_to=place)), policy, how, gold_of(transaction))
+        if name in transaction.connection.execute(select(versions.c.name)).scalars().all():
+            raise taken(VERSION, name, ANOTHER_NAME)
+        decided = _decide_current(transaction, policy, how)
         if not len(decided):
             raise DataError(f"{log.name}: there is nothing to freeze: the log has no current label")
         query = select(items.c.round).where(items.c.role == "gold").distinct()
         rounds = sorted(transaction.connection.execute(query).scalars())
         for each in rounds:
             refuse_changed_documents(transaction.connection, each)
-        version = Version(
-            name=name,
-            policy=policy,
-            settings=asdict(how),
-            place=place,
-            hash=hash_of(decided.grades),
-            documents=len(decided),
-            created=transaction.now,
-            note=note,
-            gold=rounds,
-        )
-        transaction.apply(record("version", **asdict(version)))
-        return version, decided
+        created = transaction.now
+    version = Version(
+        name=name,
+        policy=policy,
+        settings=asdict(how),
+        place=place,
+        hash=hash_of(decided.grades),
+        documents=len(decided),
+        created=created,
+        note=note,
+        gold=rounds,
+    )
+    if log.version_cache is not None:
+        log.version_cache.write(version.hash, decided)
+    log.write(lambda transaction: transaction.apply(record("version", **asdict(version))))
+    return version, decided
 
-    return log.write(work)
+
+def _decide_current(transaction: Transaction, policy: str, how: PolicySettings) -> DecidedGrades:
+    """The grades of the labels that are current in a snapshot."""
+    gold = gold_of(transaction)
+    if goes_by_labels(policy):
+        return decide_by_topic(transaction.grades_by_topic(how.aspect), policy, how, gold)
+    return decide(current_events(transaction.events()), policy, how, gold)
 
 
 def all_versions(log: Log) -> list[Version]:
@@ -272,17 +290,39 @@ def labels_at_version(log: Log, name: str) -> dict[LabelKey, Event]:
         return current_events(transaction.events(up_to=version.place))
 
 
-def thaw(log: Log, name: str) -> DecidedGrades:
-    """The qrels of a version, computed again and compared with their hash."""
+def thaw(log: Log, name: str, whole: bool = False) -> DecidedGrades:
+    """The qrels of a version, compared with their hash.
+
+    They come from the workspace's cache, or from the events up to the place of the version. With `whole` they always come
+    from the events: the cache has no verdict of a consensus method.
+    """
     version = find_version(log, name)
-    with log.reading() as transaction:
-        current = current_events(transaction.events(up_to=version.place))
-        gold = gold_of(transaction, version.gold)
     how = check(version.settings, PolicySettings, f"{log.name}: settings of version {name!r}")
-    for policy in meanings(version.policy):
-        decided = decide(current, policy, how, gold)
-        if hash_of(decided.grades) == version.hash:
-            return decided
+    cache = log.version_cache
+    if cache is not None and not whole and (cached := cache.read(version.hash, how)) is not None:
+        return cached
+    with log.reading() as transaction:
+        for policy in meanings(version.policy):
+            decided = _decide_before(transaction, version, policy, how)
+            if hash_of(decided.grades) == version.hash:
+                if cache is not None:
+                    cache.write(version.hash, decided)
+                return decided
     frozen = f"frozen ({version.policy}, {version.created[:10]})"
     problem = f"{log.name}: version {name!r} no longer comes out as it was {frozen}"
     raise DataError(f"{problem}: events before it were changed, or {version.policy} now gives something else")
+
+
+def cached_summary(log: Log, version: Version) -> VersionSummary | None:
+    """The summary of a version from the workspace's cache; None if its qrels must be computed again."""
+    return None if log.version_cache is None else log.version_cache.summary(version.hash)
+
+
+def _decide_before(transaction: Transaction, version: Version, policy: str, how: PolicySettings) -> DecidedGrades:
+    """The grades of the labels that were current at the place of a version."""
+    gold = gold_of(transaction, version.gold)
+    if goes_by_labels(policy):
+        topics = transaction.label_events_by_topic(version.place, how.aspect)
+        labels = (graded_labels(current_events(events), how.aspect) for events in topics)
+        return decide_by_topic(labels, policy, how, gold)
+    return decide(current_events(transaction.events(up_to=version.place)), policy, how, gold)

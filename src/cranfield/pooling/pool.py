@@ -104,7 +104,7 @@ class Session:
             if grade >= 0 and document in candidates.number and document not in labels:
                 picker.know(candidates.number[document], grade >= self.rel)
         replayed: set[int] = set()
-        while len(replayed) < len(labels) and (number := picker.pick()) is not None:
+        while picker.replays and len(replayed) < len(labels) and (number := picker.pick()) is not None:
             label = labels.get(candidates.documents[number])
             if label is None:
                 desk.waiting.append(number)

@@ -24,6 +24,7 @@ from cranfield.base.results import Answer, Lines, Rows, Table, plain
 from cranfield.evaluation.bounds import bounds_of
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.formats import as_qrels, as_runs
+from cranfield.formats.run_files import located
 from cranfield.pooling.partial_judgments import Partial, rows_of
 from cranfield.pooling.strategy import rankings as leading_of
 from cranfield.stats.correlation import tau_ap_a, tau_b
@@ -133,7 +134,8 @@ def thin(qrels: Any, runs: Any, measures: Any = "AP nDCG@10", *, seed: int = 0, 
     >>> read.measures["AP"].score, read.measures["AP"].condensed, read.judged
     (0.5, 1.0, 0.6666666666666666)
     """
-    judgments, opened = as_qrels(qrels), as_runs(runs)
+    judgments = as_qrels(qrels)
+    opened = as_runs(runs if judgments.workspace is None else located(runs, judgments.workspace))
     whole = Evaluator(judgments, measures, **options)
     bounds = bounds_of(whole, opened, "unjudged", seed=seed)
     options["warn"] = False  # the note was given before

@@ -66,6 +66,16 @@ class Replay:
     wss: float  # work saved over sampling at the target recall, mean over topics
     judgments: float  # to reach the target recall, median over topics
     share: float  # the same as a share of the topic's pool
+    by_topic: dict[str, int]  # the same by topic
+
+    @property
+    def total(self) -> int:
+        """The judgments to reach the target recall in every topic."""
+        return sum(self.by_topic.values())
+
+    def slower(self, other: Replay) -> float:
+        """The share of topics that need more judgments than with another strategy."""
+        return float(np.mean([self.by_topic[topic] > most for topic, most in other.by_topic.items()]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +104,7 @@ class Simulation(Answer):
         """One row per strategy, the largest area first."""
         efforts = [effort for effort in (0.1, 0.2, 0.5) if effort in self.efforts]
         places, aim = [self.efforts.index(effort) for effort in efforts], f"{self.recall:.0%}"
-        head = ["strategy", "area", *(f"found {effort:.0%}" for effort in efforts), f"to {aim}", f"WSS@{aim}"]
+        head = ["strategy", "area", *(f"found {effort:.0%}" for effort in efforts), f"to {aim}", "total", f"WSS@{aim}"]
         head += [
             f"{kind} {name} {effort:.0%}"
             for kind in ("tau", "tau_AP")
@@ -105,7 +115,7 @@ class Simulation(Answer):
         rows = []
         for each in sorted(self.replays, key=lambda each: -each.area):
             row = [each.strategy, *map(three.number, (each.area, *(each.found[i] for i in places)))]
-            row += [f"{each.judgments:g}", three.number(each.wss)]
+            row += [f"{each.judgments:g}", f"{each.total}", three.number(each.wss)]
             for values in (each.tau, each.tau_ap):
                 row += [three.number(values[name][i]) for name in self.measures for i in places[:2]]
             rows.append(row)
@@ -115,9 +125,20 @@ class Simulation(Answer):
         )
         if self.unjudged:
             pooled += f"; {self.unjudged:,} are not judged by the collection and count as not relevant"
-        yield Lines([pooled, *([f"seed {self.seed}"] if how.states_defaults or self.seed else [])])
-        spare = () if how.states_defaults else [i for i, name in enumerate(head) if name.startswith("tau_AP")]
+        yield Lines([pooled, *([f"seed {self.seed}"] if how.states_defaults or self.seed else []), *self._ahead()])
+        spare = [i for i, name in enumerate(head) if name == "total" or name.startswith("tau_AP")]
+        spare = [] if how.states_defaults else spare
         yield Table(head, rows, spare=spare)
+
+    def _ahead(self) -> Iterator[str]:
+        """The strategy with the fewest judgments, compared with depth order."""
+        best = min(self.replays, key=lambda each: each.total)
+        depth = next((each for each in self.replays if each.strategy == "depth"), best)
+        if best is not depth:
+            yield (
+                f"{best.strategy} finds {self.recall:.0%} of the relevant documents with {best.total / depth.total:.0%} of the "
+                f"judgments of depth order over all topics, and needs more in {best.slower(depth):.0%} of the topics"
+            )
 
     def records(self, how: Layout) -> Iterator[list[Any]]:
         """One row per strategy and effort."""
@@ -259,6 +280,7 @@ class _Stage:
     def replay(self, strategy: Strategy) -> Replay:
         """Replay one strategy: what it finds, and when the ranking of the runs settles."""
         areas, curves, gains, saved, needed = [], [], [], [], []
+        by_topic: dict[str, int] = {}
         judged = np.zeros((len(self.efforts), len(self.partial.qrels)), bool)
         for topic in self.topics:
             order = self._order(strategy, topic)
@@ -271,6 +293,7 @@ class _Stage:
             saved.append(wss(relevant, self.recall))
             effort = effort_for(relevant, self.recall)
             needed.append((effort, effort / len(order)))
+            by_topic[topic.candidates.topic] = effort
             for i, step in enumerate(steps):
                 rows = topic.row[order[:step]]
                 judged[i, rows[rows >= 0]] = True
@@ -289,6 +312,7 @@ class _Stage:
             float(np.mean(saved)),
             judgments,
             share,
+            by_topic,
         )
 
     def _order(self, strategy: Strategy, topic: JudgedTopic) -> npt.NDArray[np.int64]:

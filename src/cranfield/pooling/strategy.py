@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress, islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from cranfield.base.top_k import tops
 from cranfield.formats.pool_files import PoolItem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -203,7 +203,7 @@ class PoolStatistics(Answer):
     overlap: list[list[float]]  # runs × runs: the share of the union that both returned, mean over topics
     unique: dict[str, int]  # run → documents that no other run returned
     contributed: dict[str, int]  # run → documents returned within its depth
-    seconds: float  # per judgment
+    seconds: float | None  # per judgment; None: the plan of a round says how long its labels take
 
     @property
     def documents(self) -> int:
@@ -211,9 +211,9 @@ class PoolStatistics(Answer):
         return sum(self.sizes.values())
 
     @property
-    def hours(self) -> float:
+    def hours(self) -> float | None:
         """The time to judge all documents."""
-        return self.documents * self.seconds / 3600
+        return None if self.seconds is None else self.documents * self.seconds / 3600
 
     @property
     def mean_overlap(self) -> float:
@@ -239,11 +239,14 @@ class PoolStatistics(Answer):
         if not len(sizes):
             yield "0 documents: no run returns any"
             return
+        effort = (
+            [] if self.hours is None else [f"about {self.hours:,.1f} hours at {self.seconds:g} seconds per judgment"]
+        )
         yield Lines(
             [
                 f"{self.documents:,} documents for {len(sizes)} topics: {sizes.min()} to {sizes.max()} per topic, median "
                 f"{np.median(sizes):g}; if all runs agreed {low:,}, if none did {high:,}",
-                f"about {self.hours:,.1f} hours at {self.seconds:g} seconds per judgment",
+                *effort,
                 f"two runs overlap by {self.mean_overlap:.0%} on average; the {len(self.runs)} runs are as diverse as "
                 f"{self.diversity:.1f} runs without overlap",
             ]
@@ -304,8 +307,17 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
 )
 
 
+class LearnedState(NamedTuple):
+    """What a strategy learned about a topic, for people: relevant documents that are left, words with their weights."""
+
+    expected: float | None
+    words: Sequence[tuple[str, float]]
+
+
 class Picker(ABC):
     """Picks the documents of one topic in the order of judging."""
+
+    replays: ClassVar[bool] = True  # whether the order of earlier labels counts, so that they must be replayed
 
     def __init__(self, candidates: Candidates) -> None:
         self.candidates = candidates
@@ -336,6 +348,10 @@ class Picker(ABC):
 
     def tell(self, document: int, relevant: bool) -> None:  # noqa: B027
         """Learn a label; strategies that do not adapt ignore it."""
+
+    def state(self) -> LearnedState | None:
+        """What the strategy has learned; None if it has no model of words."""
+        return None
 
     def know(self, document: int, relevant: bool) -> None:
         """Learn an earlier label: the document need not be judged again."""

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 
-ENDING = ".journal"
-
-
 class Journal:
     """Answers on disk, by topic; `answers` and `waits` are those of an earlier process."""
 

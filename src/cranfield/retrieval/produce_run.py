@@ -32,9 +32,10 @@ from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Entries, Layout
 from cranfield.base.run import Run
 from cranfield.formats import write_run
+from cranfield.formats.run_files import JOURNAL
 from cranfield.formats.run_stats import RunStats, write_run_stats
 from cranfield.formats.streams import own_mark, run_name, sweep
-from cranfield.retrieval.driver import ENDING, Driven, Journal, Load, drive
+from cranfield.retrieval.driver import Driven, Journal, Load, drive
 from cranfield.retrieval.systems_under_test import Query, System
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ def produce(
     others = [query for query in every if query.id not in selection]
     task = _Task(collection, system, system.described(spec), queries, others, k, fields, load or Load())
     title = name or run_name(output)
-    journal = Journal(output + ENDING, task.head(), resume)
+    journal = Journal(output + JOURNAL, task.head(), resume)
     try:
         driven, stats = _drive(task, title, journal, progress)
         stats.cost, stats.made_at = cost_of(price_per_hour, stats.throughput), made_at

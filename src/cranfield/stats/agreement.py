@@ -265,6 +265,39 @@ def coefficient(name: str) -> AgreementCoefficient:
 
 
 COEFFICIENTS = AgreementCoefficient.registry
+LOWEST_OF_WORD = (
+    (0.8, "high"),
+    (0.667, "moderate"),
+    (-math.inf, "low"),
+)  # Krippendorff (2004): reliable, tentative, neither
+
+
+def agreement_in_words(one: Agreement) -> str:
+    """How good an agreement is, by Krippendorff's limits; the interval decides what is better than chance.
+
+    Empty for a coefficient without a value, and for one that is not corrected for chance.
+
+    >>> agreement_in_words(Agreement("krippendorff", 0.85, 0.82, 0.88))
+    'high'
+    >>> agreement_in_words(Agreement("krippendorff", 0.3, -0.1, 0.5))
+    'not shown to be better than chance'
+    """
+    if not one.defined or not coefficient(one.coefficient).corrected:
+        return ""
+    if one.high < 0:
+        return "worse than chance"
+    if one.value <= 0:
+        return "no better than chance"
+    if one.low <= 0:
+        return "not shown to be better than chance"
+    word, worst = _word_of(one.value), _word_of(one.value if math.isnan(one.low) else one.low)
+    if word == "low":
+        return word if math.isnan(one.low) else "low, but better than chance"
+    return word if word == worst else f"{word}, perhaps only {worst}"
+
+
+def _word_of(value: float) -> str:
+    return next(word for lowest, word in LOWEST_OF_WORD if value >= lowest)
 
 
 def all_forms() -> list[str]:
@@ -631,16 +664,16 @@ def agreement(
     labels: Labels,
     statistic: str | AgreementCoefficient = "krippendorff",
     *,
-    cluster_of: Mapping[Any, Hashable] | None = None,
+    cluster_of: Mapping[Any, Hashable] | Ints | None = None,
     resamples: int = RESAMPLES,
     level: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Agreement:
     """How far raters agree by one coefficient, with an interval; without one if `resamples` is 0.
 
-    With `cluster_of`, the cluster of each item, the interval comes from leaving out each cluster in turn. Without it,
-    or with one cluster, it comes from resampling items, as if these were independent. If a rater labelled an item
-    several times, the first label counts.
+    With `cluster_of`, the cluster of each item (by its name, or as numbers in the order of `labels.items`), the interval
+    comes from leaving out each cluster in turn. Without it, or with one cluster, it comes from resampling items, as if
+    these were independent. If a rater labelled an item several times, the first label counts.
 
     >>> found = agreement(Labels.of_confusion([[20, 5], [10, 15]]), "cohen")
     >>> round(found.value, 3), found.observed, found.expected, found.rates
@@ -661,7 +694,7 @@ def _measured(
     one: AgreementCoefficient,
     patterns: Patterns,
     labels: Labels,
-    cluster_of: Mapping[Any, Hashable] | None,
+    cluster_of: Mapping[Any, Hashable] | Ints | None,
     resamples: int,
     level: float,
     rng: np.random.Generator | None,
@@ -688,8 +721,9 @@ def _measured(
     if not resamples:
         return result
     if cluster_of is not None:
-        _, cluster = encode([cluster_of[item] for item in labels.items])
-        interval = interval_over_clusters(one, patterns, scale, cluster, level)
+        if not isinstance(cluster_of, np.ndarray):
+            _, cluster_of = encode([cluster_of[item] for item in labels.items])
+        interval = interval_over_clusters(one, patterns, scale, cluster_of, level)
         if interval is not None:
             return replace(result, **interval._asdict())
     source = np.random.default_rng(0) if rng is None else rng

@@ -222,11 +222,25 @@ class Database:
         return 0 if version is None else int(version)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection for reading from one snapshot of the database."""
-        with self.in_words(), self._connected() as connection:
+    def reading(self, server_lock: str = "") -> Iterator[Connection]:
+        """A connection for reading from one snapshot of the database; on a server it is taken while a lock is held.
+
+        SQLite has one writer at a time, so any of its snapshots holds every change that came before the last one.
+        """
+        with self.in_words(), self._snapshot(server_lock) as connection:
             yield connection
             connection.commit()  # after a rollback psycopg prepares every statement anew
+
+    def _snapshot(self, server_lock: str) -> Connection:
+        if not server_lock or self.dialect != "postgresql":
+            return self._connected()
+
+        def tried() -> Connection:
+            with self.engine.connect() as holder:
+                holder.exec_driver_sql(f"SELECT {server_lock}")
+                return self._connected()
+
+        return _alive(tried)
 
     def _connected(self) -> Connection:
         if self.dialect != "postgresql":

@@ -55,7 +55,7 @@ def length_of(column: Any) -> Any:
     return func.length(pairs) - 5 * (func.length(pairs) - func.length(func.replace(pairs, "\\", "")))
 
 
-def one_of(column: Column[str], values: Iterable[str]) -> Iterator[ColumnElement[bool]]:
+def one_of(column: Column[Any], values: Iterable[Any]) -> Iterator[ColumnElement[bool]]:
     """Conditions for a column to hold one of these values: one of them must be true, each names at most `MANY` values."""
     every = list(values)
     for start in range(0, len(every), MANY):
@@ -63,7 +63,7 @@ def one_of(column: Column[str], values: Iterable[str]) -> Iterator[ColumnElement
 
 
 def rows_with(
-    connection: Connection, query: Select[Any], column: Column[str], values: Iterable[str]
+    connection: Connection, query: Select[Any], column: Column[Any], values: Iterable[Any]
 ) -> Iterator[Row[Any]]:
     """The rows of a query in which a column holds one of these values."""
     for here in one_of(column, values):
@@ -153,33 +153,64 @@ standing = _table(
     *_texts("side", "topic", "document", "other", "aspect", "assessor"),
     _flag("repeat"),
     *_texts("event", "time"),
+    Column("grade", Double),  # of the event, as its source: policies read no other table
+    *_texts("source"),
 )
 
-rounds = _table("rounds", *_keys("name"), *_texts("definition", "state", "created"))
+rounds = _table(
+    "rounds",
+    *_keys("name"),
+    *_texts("definition", "state", "created"),
+    Column("changed", Exact, nullable=False, server_default=""),  # number and hash of the last change; empty: none
+)
+
+round_changes = _table(
+    "round_changes",
+    *_keys("id"),  # the number of the change and the name of the round
+    *_texts("round"),
+    Column("number", Integer, nullable=False),
+    *_texts("definition"),
+)
 
 items = _table(
     "items",
     *_keys("round"),
-    Column("item", Integer, primary_key=True),  # in the order of assignment
+    Column("item", Integer, primary_key=True),  # in the order of the pool
     *_texts("topic", "document", "role"),  # role: pool or gold
     Column("grade", Double),  # of gold
-    Column("overlap", Integer, nullable=False),
+    Column("overlap", Integer, nullable=False),  # as planned
     Column("probability", Double, nullable=False),
+    Column("position", Integer, nullable=False, server_default="0"),  # in the order of assignment
+    Column("wanted", Integer, nullable=False, server_default="0"),  # labels, by the round as it is now
 )
 
 places = _table(
     "places",
     *_keys("round"),
-    *_columns(Integer, "item", "slot", primary_key=True),  # slot: from 0; from the item's overlap on beside the count
+    *_columns(Integer, "item", "slot", primary_key=True),  # slot: from 0
     Column("assessor", Exact),
     _flag("repeat"),
     *_texts("state"),  # free, leased, done, extra or skipped
     *_columns(Exact, "until", "event"),
     *_texts("topic"),  # the item's
-    _flag("counted"),  # whether the slot is below the item's overlap
+    _flag("counted"),  # whether it is one of the labels that the item is wanted for
+    Column("position", Integer, nullable=False, server_default="0"),  # the item's; of gold and repeats: when they came
 )
 
 versions = _table("versions", *_keys("name"), *_texts("definition", "created"))
+
+guidelines = _table(
+    "guidelines",
+    Column("number", Integer, primary_key=True),  # in the history
+    *_texts("hash", "definition", "author", "created"),
+)
+
+pseudonyms = _table(
+    "pseudonyms",  # that took the place of names
+    *_keys("name"),
+    *_texts("author", "created"),
+    Column("events", Integer, nullable=False),
+)
 
 comparisons = _table("comparisons", *_keys("name"), *_texts("definition", "state", "created"))
 
@@ -251,5 +282,14 @@ jobs = _table(
     Column("progress", Double),  # 0 to 1
     *_texts("owner", "started"),  # the process that sees to it; the time by its clock
     Column("seconds", Double),
+    info=PASSING,
+)
+
+topic_models = _table(
+    "topic_models",  # of rounds whose strategy reads documents: computed from the labels
+    *_keys("round", "topic"),
+    *_columns(Integer, "labels", "relevant", nullable=False),
+    Column("expected", Double),  # relevant documents that are left
+    *_texts("trained", "digest", "words", "documents"),  # digest: of what a model depends on; documents: the next ones
     info=PASSING,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import os
+import re
 import secrets
 import sys
 import tempfile
@@ -16,51 +18,66 @@ from urllib.parse import parse_qs, quote
 import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from cranfield.base.errors import CranfieldError
 from cranfield.base.results import as_json, plain
 from cranfield.http.body import DEEP, STRANGER_BYTES, STRANGER_SECONDS, announced, is_deep, patience, read_body
-from cranfield.http.refusal import DISK, HEADERS, SAFE, NotFound, Refusal, refusal_of, refuse_host, refuse_origin
+from cranfield.http.refusal import (
+    DISK,
+    HEADERS,
+    SAFE,
+    NotFound,
+    Refusal,
+    page_policy,
+    refusal_of,
+    refuse_host,
+    refuse_origin,
+)
 from cranfield.inputs.workspace import UPLOAD
 from cranfield.workbench import access_control
 from cranfield.workbench.rendering import error_page, render, statics
-from cranfield.workbench.routes import RESULTS, ActionResult, Page, PageRequest, RouteEntry, entries
+from cranfield.workbench.routes import RESULTS, ActionResult, Download, Page, PageRequest, RouteEntry, entries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from starlette.types import Receive, Scope, Send
 
+    from cranfield.http.serving import ServerSettings
     from cranfield.store.accounts import Account
     from cranfield.workbench.site import Site
 
 LARGEST_FORM = 2 << 20  # bytes
 IN_MEMORY = 1 << 20  # bytes of an upload; larger ones go to a temporary file
 MOST_FIELDS = 2000  # of a query or a form
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]")  # in the name of a file that is downloaded
 SLOWEST_FILE = 900.0  # seconds for a whole file; each piece of it has the time limit of a body
 WORKER = "worker.js"
 THREADS = 12  # more threads would only wait for Python's global lock
+TWINS = ("json", "csv", "qrels")
+QRELS = "text/plain; charset=utf-8"
 JSON, CSV, HTML = "application/json; charset=utf-8", "text/csv; charset=utf-8", "text/html; charset=utf-8"
 
 
 def application(site: Site) -> Starlette:
     """The workbench as an ASGI application."""
-    routes: list[Route] = [Route("/static/{name}", _Static(site))]
+    routes: list[Route] = [Route("/static/{name}", StaticFiles(site.manner))]
     by_path: dict[str, dict[str, RouteEntry]] = {}
     for entry in entries():
         for path in entry.paths():
             by_path.setdefault(path, {})[entry.method] = entry
     routes += [Route(path, _PageEndpoint(site, path, methods)) for path, methods in by_path.items()]
     routes.append(Route("/{rest:path}", _PageEndpoint(site, "", {})))
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-        yield
-
     return Starlette(routes=routes, lifespan=lifespan)
+
+
+@asynccontextmanager
+async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    """What holds while the server runs: the number of its threads."""
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+    yield
 
 
 class _PageEndpoint:
@@ -71,7 +88,7 @@ class _PageEndpoint:
         self.path = path
         self.methods = methods
         ending = path.rpartition(".")[2]
-        self.twin = ending if ending in ("json", "csv") else "html"
+        self.twin = ending if ending in TWINS else "html"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -113,6 +130,9 @@ class _PageEndpoint:
         query = _fields(text, "surrogateescape")
         about: dict[str, Any] = {"account": account, "secret": secret, "twin": self.twin, "path": entry.path}
         about |= {"query": query, "address": request.client.host if request.client else ""}
+        about |= {
+            "forwarded": access_control.forwarded_name(request, self.site) if self.site.manner.auth_header else ""
+        }
         if entry.body == "file":
             with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
                 await _spool(request, file, self.site.limits.body_seconds, entry.largest or UPLOAD)
@@ -124,12 +144,16 @@ class _PageEndpoint:
         """The fields of the form; a client that is not signed in may send few bytes in a short time."""
         seconds = self.site.limits.body_seconds
         limits = (LARGEST_FORM, seconds) if signed_in else (STRANGER_BYTES, min(seconds, STRANGER_SECONDS))
-        return _fields_of(request, await read_body(request, *limits))
+        return read_fields(request, await read_body(request, *limits))
 
     async def _run(self, request: Request, entry: RouteEntry, page_request: PageRequest) -> Response:
         work: Callable[[PageRequest], Any] = entry.work
         is_async = inspect.iscoroutinefunction(work)
         answer = await (work(page_request) if is_async else anyio.to_thread.run_sync(work, page_request))
+        if isinstance(answer, Download):
+            if self.twin == "json":
+                return Response(as_json({"name": answer.name, "bytes": os.path.getsize(answer.path)}), 200, None, JSON)
+            return FileResponse(answer.path, media_type=answer.kind, filename=answer.name)
         if not isinstance(answer, ActionResult):
             return await self._page(request, page_request, answer)
         headers = {}
@@ -137,7 +161,7 @@ class _PageEndpoint:
             headers["Set-Cookie"] = access_control.cookie(self.site.manner, answer.cookie)
         if self.twin == "json":
             return Response(as_json(plain(answer.values), indent=None), 200, headers, JSON)
-        return RedirectResponse(answer.to, 303, headers)
+        return RedirectResponse(self.site.manner.path + answer.to, 303, headers)
 
     async def _page(self, request: Request, page_request: PageRequest, page: Page) -> Response:
         if self.twin == "csv":
@@ -146,21 +170,32 @@ class _PageEndpoint:
             name = f"{page_request.path.strip('/').replace('/', '-') or 'index'}.csv"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
             return Response(page.table.encode("utf-8", "backslashreplace"), page.status, headers, CSV)
+        if self.twin == "qrels" and page.qrels is not None:
+            content = await anyio.to_thread.run_sync(page.qrels)
+            return Response(content, page.status, {"Content-Disposition": attachment(f"{page.title}.qrels")}, QRELS)
         if self.twin == "json":
-            return _tagged(request, as_json(plain(page.values)), page)
+            return _tagged(request, as_json(plain(page.values)).encode("utf-8", "backslashreplace"), page, JSON)
+        if page.raw is not None:
+            raw = _tagged(request, page.raw.content, page, page.raw.kind)
+            raw.headers["Content-Security-Policy"] = page.raw.policy
+            return raw
+        headers = {"Content-Security-Policy": page_policy(page.image_hosts)} if page.image_hosts else {}
         html = await anyio.to_thread.run_sync(render, self.site, page_request, page)
-        return Response(html.encode("utf-8", "backslashreplace"), page.status, media_type=HTML)
+        return Response(html.encode("utf-8", "backslashreplace"), page.status, headers, HTML)
 
     def _refused(self, request: Request, account: Account | None, refusal: Refusal) -> Response:
         headers = {"Retry-After": f"{max(1, round(refusal.wait))}"} if refusal.wait else {}
         headers |= {"Allow": self._allowed()} if refusal.status == 405 else {}
         wants_json = self.twin == "json" or "json" in request.headers.get("content-type", "")
+        prefix = self.site.manner.path
         if wants_json:
-            return Response(as_json(refusal.values()), refusal.status, headers, JSON)
+            values = refusal.values()
+            values |= {"sign_in": prefix + values["sign_in"]} if values.get("sign_in") else {}
+            return Response(as_json(values), refusal.status, headers, JSON)
         if refusal.status == 401 and request.method == "GET":
-            path, query = quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
+            path, query = prefix + quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
             back = quote(path + (f"?{query}" if query else ""), safe="", encoding="latin-1")
-            return RedirectResponse(f"/login?next={back}", 303)
+            return RedirectResponse(f"{prefix}/login?next={back}", 303)
         headers |= {"Refresh": headers["Retry-After"]} if refusal.reload and request.method == "GET" else {}
         html = error_page(self.site, account, refusal)
         return Response(html.encode("utf-8", "backslashreplace"), refusal.status, headers, HTML)
@@ -187,14 +222,24 @@ class _PageEndpoint:
         return Refusal(message, 500, safe="", advice=advice)
 
 
-def _tagged(request: Request, text: str, page: Page) -> Response:
-    """JSON with an ETag; a client that has the same JSON already gets an empty 304."""
-    body = text.encode("utf-8", "backslashreplace")
+def attachment(name: str) -> str:
+    r"""The header that makes a browser save a reply under a name; a name that is not plain is sent in both spellings.
+
+    >>> attachment('v "1".qrels')
+    'attachment; filename="v__1_.qrels"; filename*=UTF-8\'\'v%20%221%22.qrels'
+    """
+    ascii_name = UNSAFE.sub("_", name)
+    exact = "" if ascii_name == name else f"; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
+    return f'attachment; filename="{ascii_name}"{exact}'
+
+
+def _tagged(request: Request, body: bytes, page: Page, kind: str) -> Response:
+    """A body with an ETag; a client that has the same already gets an empty 304."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if request.headers.get("if-none-match") == tag and page.status == 200:
         return Response(status_code=304, headers=headers)
-    return Response(body, page.status, headers, JSON)
+    return Response(body, page.status, headers, kind)
 
 
 async def _spool(request: Request, file: Any, seconds: float, largest: int) -> None:
@@ -216,7 +261,7 @@ async def _spool(request: Request, file: Any, seconds: float, largest: int) -> N
     file.seek(0)
 
 
-def _fields_of(request: Request, body: bytes) -> dict[str, Any]:
+def read_fields(request: Request, body: bytes) -> dict[str, Any]:
     """The fields of a form or of a JSON object."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
@@ -252,17 +297,17 @@ def _no_number(text: str) -> float:
     raise ValueError(text)
 
 
-class _Static:
+class StaticFiles:
     """Style sheets and scripts: a fixed set of files, read once."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, manner: ServerSettings) -> None:
+        self.manner = manner
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        file = statics().get(request.path_params["name"])
+        file = statics(self.manner.path).get(request.path_params["name"])
         try:
-            refuse_host(request, self.site.manner)
+            refuse_host(request, self.manner)
         except Refusal:
             file = None
         if file is None:
@@ -273,7 +318,7 @@ class _Static:
             caching = "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
             headers = {**HEADERS, "Cache-Control": caching, "ETag": f'"{file.hash}"'}
             if request.path_params["name"] == WORKER:
-                headers["Service-Worker-Allowed"] = "/"  # it works for all pages, not only for those below /static/
+                headers["Service-Worker-Allowed"] = f"{self.manner.path}/"  # for all pages, not only below /static/
             unchanged = request.headers.get("if-none-match") == headers["ETag"]
             response = Response(b"" if unchanged else file.body, 304 if unchanged else 200, headers, file.kind)
         await response(scope, receive, send)

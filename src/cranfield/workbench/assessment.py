@@ -10,20 +10,23 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+from cranfield.base.card import CardPart, CardTemplate, document_card
+from cranfield.base.collection import Document
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Entries, Layout, Part, Table, as_dicts, plain
 from cranfield.judging.assessor_view import OwnPace, RoundTally, own_count, own_label, own_labels, own_pace, tally
 from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round
 from cranfield.judging.rounds import lease
+from cranfield.workbench.links import link
 
 if TYPE_CHECKING:
-    from cranfield.base.collection import Document, Grade
+    from cranfield.base.collection import Grade
     from cranfield.inputs.workspace import Bench
     from cranfield.judging.event import Event
     from cranfield.judging.event_intake import EventOutcome
@@ -36,7 +39,6 @@ AHEAD = 3  # documents leased at once; an adaptive round leases one
 PAGE = 20  # own labels on a page, and those from which the pace is computed
 LONGEST = 60_000  # characters of a text that are sent; the page of the document has all of them
 LONGEST_TITLE = 200  # characters, in the list of one's labels
-SEARCHED = 1_000_000  # characters in which the best passage is searched
 BEFORE = 10_000  # characters sent before the best passage of a longer text
 SHARE = 20  # counting takes at most 1/20 of the time
 BINARY = (0.0, 1.0)  # the grades if neither the round nor the collection names any
@@ -72,6 +74,9 @@ class DocumentView(NamedTuple):
     start: int  # of `text` in the whole document
     length: int  # of the whole document
     found: bool  # whether the collection has the document
+    above: Sequence[CardPart] = ()  # the fields of the card above the text
+    below: Sequence[CardPart] = ()
+    text_label: str = ""
 
 
 class OwnLabel(NamedTuple):
@@ -86,6 +91,7 @@ class OwnLabel(NamedTuple):
     sure: bool
     note: str
     passage: str
+    passages: Sequence[tuple[int, int]]  # spans in the whole text
     time: str
 
 
@@ -125,6 +131,7 @@ class JudgingWork(ScriptReply):
     why: str = ""  # why there is nothing to judge
     free_at: str | None = None  # when the next lease ends
     after: str = ""  # the round that must be passed first
+    choose: bool = False  # whether people choose their topics
     rounds: Sequence[RoundChoice] = ()
     needs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     guidelines: str = ""
@@ -159,7 +166,7 @@ def work(request: PageRequest, name: str, subject: Subject | None, first: int, a
     """
     bench, documents, assessor = request.site.bench, request.site.document, request.name
     if subject is not None and not name:
-        return JudgingWork(**_terms(bench, None), **document_views(bench, documents, [subject]))
+        return JudgingWork(**terms(bench, None), **document_views(bench, documents, [subject]))
     rounds = rounds_of(bench, assessor)
     if not name:
         open_rounds = [each for each in rounds if each.state == OPEN]
@@ -174,11 +181,12 @@ def work(request: PageRequest, name: str, subject: Subject | None, first: int, a
     return JudgingWork(
         round=name,
         state=state,
+        choose=plan.choose_topics,
         rounds=rounds,
         guidelines=bench.guideline(),
         **reason_for_nothing(plan, leases),
         **_own(bench, documents, plan, assessor, subject, first),
-        **_terms(bench, plan),
+        **terms(bench, plan),
         **document_views(bench, documents, subjects),
     )
 
@@ -216,7 +224,7 @@ def reason_for_nothing(plan: Round, leases: Sequence[Lease] | NoLease) -> dict[s
 # topics and grades
 
 
-def _terms(bench: Bench, plan: Round | None) -> dict[str, Any]:
+def terms(bench: Bench, plan: Round | None) -> dict[str, Any]:
     """The grades of a round with their meanings, and the questions on further aspects."""
     return {
         "grades": grade_options(plan_scale(bench, plan), bench.grades()),
@@ -263,24 +271,39 @@ def needs_of(bench: Bench, topics: Iterable[str]) -> dict[str, dict[str, str]]:
 def document_views(bench: Bench, documents: Documents, subjects: Sequence[Subject]) -> dict[str, Any]:
     """The fields of `JudgingWork` that hold documents and their topics."""
     needs = needs_of(bench, [topic for topic, _ in subjects])
-    views = [document_view(documents, subject, needs[subject[0]]["title"]) for subject in subjects]
+    card = bench.card()
+    views = [document_view(documents, subject, needs[subject[0]]["title"], card) for subject in subjects]
     return {"needs": needs, "items": views}
 
 
-def document_view(documents: Documents, subject: Subject, query: str) -> DocumentView:
-    """A document as an assessor sees it, opened at its best passage."""
+def document_view(
+    documents: Documents, subject: Subject, query: str, template: CardTemplate | None = None
+) -> DocumentView:
+    """A document as an assessor sees it: its card, and its text opened at the best passage."""
     topic, document = subject
     content = documents(document)
-    whole = "" if content is None else content.text
-    best, start, spans = (_cached_passage if len(whole) <= LONGEST else _passage)(whole, query)
-    text = whole[start : start + LONGEST]
-    title = "" if content is None else content.title
-    return DocumentView(topic, document, title, text, spans, best - start, start, len(whole), content is not None)
+    found, content = content is not None, content or Document(document)
+    card = document_card(template, content, partial(image_link, document))
+    best, start, spans = (_cached_passage if len(content.text) <= LONGEST else _passage)(content.text, query)
+    text = content.text[start : start + LONGEST]
+    spot = (spans, best - start, start, len(content.text), found)
+    return DocumentView(topic, document, card.title, text, *spot, card.above, card.below, card.text_label)
+
+
+def image_hosts(bench: Bench) -> Sequence[str]:
+    """The hosts whose images a page with cards may load."""
+    card = bench.card()
+    return () if card is None else card.image_hosts
+
+
+def image_link(document: str, field: str, number: int) -> str:
+    """The address of an image of the workspace that a document names."""
+    return link("/image", id=document, field=field, n=number)
 
 
 def _passage(whole: str, query: str) -> tuple[int, int, list[tuple[int, int]]]:
     """Start of the best passage, start of the part to show, and the spans of query words in that part."""
-    best = best_passage(whole[:SEARCHED], query)[0] if query and whole else 0
+    best = best_passage(whole, query)[0] if query and whole else 0
     start = 0 if len(whole) <= LONGEST else min(max(0, best - BEFORE), len(whole) - LONGEST)
     return best, start, marks(whole[start : start + LONGEST], query) if query else []
 
@@ -301,19 +324,20 @@ def _own(
         own = own_pace(transaction, plan.name, assessor, PAGE)
     return {
         "progress": round_progress(bench, plan, assessor, own),
-        "labels": [_label(documents, event) for event in labels[:PAGE]],
+        "labels": [own_label_view(documents, event) for event in labels[:PAGE]],
         "more_labels": len(labels) > PAGE,
-        "label": None if about is None else _label(documents, about),
+        "label": None if about is None else own_label_view(documents, about),
     }
 
 
-def _label(documents: Documents, event: Event) -> OwnLabel:
+def own_label_view(documents: Documents, event: Event) -> OwnLabel:
+    """A label of the assessor with the title of its document."""
     try:
         document = documents(event.document)
     except DataError:
         document = None
     title = "" if document is None else document.title[:LONGEST_TITLE]
-    fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.time)
+    fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.passages, event.time)
     return OwnLabel(event.id, event.topic, event.document, title, *fields)
 
 

@@ -51,7 +51,7 @@ def backup(folder: str, output: str, db: str | None = None, progress: Any = None
     with _replacing(output) as beside:
         copy = os.path.join(beside, LOG)
         events = _copy_log(location, copy)
-        files = _files(folder, os.path.realpath(location))
+        files = workspace_files(folder, os.path.realpath(location))
         added = 0
         with _archive(os.path.join(beside, "archive"), ending) as add:
             add(copy, f"{top}/{LOG}")
@@ -75,7 +75,7 @@ def _copy_log(location: str, copy: str) -> int:
         return copy_into(database, copy)
 
 
-def _files(folder: str, log: str) -> list[str]:
+def workspace_files(folder: str, log: str) -> list[str]:
     """The files of a workspace by relative path, without hidden files, the log with its side files, and earlier archives."""
     logs = {os.path.join(os.path.realpath(folder), LOG), log}
     beside = {f"{path}{tail}" for path in logs for tail in ("", "-wal", "-shm", "-journal")}

@@ -14,7 +14,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.http.refusal import Refusal as HttpRefusal
 from cranfield.judging.event import Event, instant
-from cranfield.judging.event_intake import REFUSED, EventOutcome, Refusal, submit
+from cranfield.judging.event_intake import REFUSED, EventOutcome, KnownIds, Refusal, refuse_unknown_ids, submit
 
 if TYPE_CHECKING:
     from cranfield.judging.log import Log, Transaction
@@ -34,6 +34,7 @@ def submit_rows(
     fields: Sequence[str],
     make: Make,
     refuse: Callable[[Transaction, Event], Refusal | None],
+    known: KnownIds,
 ) -> tuple[list[EventOutcome], list[Event]]:
     """Add the events of some rows; return the outcome of each row, and the events that the log holds.
 
@@ -46,15 +47,18 @@ def submit_rows(
             return Event(**base, kind="withdrawal", refers=str(row.get("refers", "")))
         return make(row, {**base, "seconds": _number(row, "seconds")})
 
-    events, refused = read_rows(rows, fields, event_of)
-    outcomes = refused | {event.id: submit_alone(log, event, ("time",), refuse) for event in events}
+    events, refused = read_rows(rows, fields, event_of, known)
+    outcomes = refused | {event.id: submit_alone(log, event, ("time", "guideline"), refuse) for event in events}
     return in_order(rows, outcomes), [event for event in events if outcomes[event.id].in_log]
 
 
 def read_rows(
-    rows: Sequence[Any], fields: Sequence[str], event_of: Callable[[Mapping[str, Any], str], Event]
+    rows: Sequence[Any],
+    fields: Sequence[str],
+    event_of: Callable[[Mapping[str, Any], str], Event],
+    known: KnownIds,
 ) -> tuple[list[Event], dict[str, EventOutcome]]:
-    """The events of rows, one per id, and the outcomes of the rows that are not events.
+    """The events of rows, one per id, and the outcomes of the rows that are not events, or name what does not exist.
 
     `event_of` makes an event of a row and its time. DataError if a request holds too many rows.
     """
@@ -69,9 +73,15 @@ def read_rows(
             continue
         try:
             check_row(row, fields)
-            events[key] = event_of(row, event_time(row, now + timedelta(microseconds=number)))
+            event = event_of(row, event_time(row, now + timedelta(microseconds=number)))
         except DataError as error:
             refused[key] = EventOutcome(key, REFUSED, "event", str(error))
+            continue
+        refusal = refuse_unknown_ids(event, known)
+        if refusal is None:
+            events[key] = event
+        else:
+            refused[key] = EventOutcome(key, REFUSED, *refusal)
     return list(events.values()), refused
 
 

@@ -21,13 +21,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cranfield.base.errors import CranfieldError
+from cranfield.base.errors import CranfieldError, DataError
 from cranfield.inputs.disk_caches import ROOM, CachedResult, RenderedResult, ResultCache
 from cranfield.store.jobs import find_job, write_job
 from cranfield.workbench.question import QUESTIONS, WorkbenchQuestion
-from cranfield.workbench.worker_pool import AT_ONCE, WorkerPool, WorkerTask
+from cranfield.workbench.worker_pool import AT_ONCE, FREEZE, WorkerPool, WorkerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,13 +116,14 @@ class Jobs:
         room: int = ROOM,
         at_once: int = AT_ONCE,
         patience: float = PATIENCE,
+        workers: WorkerPool | None = None,
     ) -> None:
         self.bench = bench
         self.questions = QUESTIONS
         self.questions.load_installed()  # before threads need them
         self.clock = clock
         self.patience = patience
-        self.workers = WorkerPool(at_once)
+        self.workers = workers or WorkerPool(at_once)
         self.results = ResultCache(os.path.join(bench.state, "results"), room)
         self._lock = threading.Lock()
         self._jobs: dict[str, _Job] = {}
@@ -162,6 +164,27 @@ class Jobs:
             return None
         cached = self.results.read(self._key(question))
         return None if cached is None else self._as_ready(question, cached)
+
+    def freeze(self, **parameters: str) -> dict[str, Any]:
+        """Freeze a version in a worker process and wait for it; requests of assessors share no process with it."""
+        id = f"{FREEZE} {parameters['name']}"
+        task = {
+            "id": id,
+            "folder": self.bench.folder,
+            "db": self.bench.location,
+            "verb": FREEZE,
+            "parameters": parameters,
+        }
+        ends: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self.workers.put(WorkerTask(task, ends.put))
+        while not {"ready", "failed", "broken"} & (message := ends.get()).keys():
+            pass
+        if "values" not in message:
+            raise DataError(
+                message.get("failed") or f"an unexpected error occurred; the server's log describes it under {id}"
+            )
+        values: dict[str, Any] = message["values"]
+        return values
 
     def _key(self, question: WorkbenchQuestion) -> str:
         """The hash of a question: questions with the same hash have the same answer, except for new labels."""

@@ -16,7 +16,7 @@ class Shortcut(NamedTuple):
     name: str
     key: str
     said: str
-    page: str = "judge"  # or "prefer", "topic"
+    page: str = "judge"  # or "prefer", "topic", "search"
 
 
 USUAL = (
@@ -38,10 +38,17 @@ USUAL = (
     Shortcut("same", "=", "neither", "prefer"),
     Shortcut("next_topic", "n", "next topic", "topic"),
     Shortcut("previous_topic", "p", "previous topic", "topic"),
+    Shortcut("next_result", "j", "next result", "search"),
+    Shortcut("previous_result", "k", "previous result", "search"),
+    Shortcut("open_result", "o", "show the text of a result, or hide it", "search"),
 )
 
 
-SHARED = {"prefer": ("undo", "help"), "adjudicate": ("skip", "undo", "note", "help")}  # keys of /judge, too
+SHARED = {  # keys of /judge, too
+    "prefer": ("undo", "help"),
+    "adjudicate": ("skip", "undo", "note", "help"),
+    "search": ("unsure", "cannot", "undo", "note", "find", "help"),
+}
 
 
 def is_on(each: Shortcut, page: str) -> bool:

@@ -14,7 +14,7 @@ from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Parameter, Text
 from cranfield.base.registry import Registered, Registry
 from cranfield.base.results import Answer, Layout, Table, html, html_text
-from cranfield.inputs.inputs import DEFAULT_MEASURES, RunFile
+from cranfield.inputs.inputs import DEFAULT_MEASURES
 from cranfield.inputs.selection import (
     JudgmentSource,
     WorkspaceInputs,
@@ -29,6 +29,7 @@ from cranfield.workbench.links import link
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
     from cranfield.reports.charts import Chart
 

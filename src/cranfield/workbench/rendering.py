@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 FOLDERS = (("cranfield.workbench", "static"), ("cranfield.reports", ""))  # page.css is the report's
+ADDRESS = re.compile(r"""( (?:href|src|action|formaction|content|data-follow)="/)(?!/)""")  # in HTML: of this workspace
+SCRIPT_ADDRESS = re.compile(r"""(["'`]/)(?=[a-z])""")  # in our scripts
 
 
 class StaticFile(NamedTuple):
@@ -39,9 +42,20 @@ class StaticFile(NamedTuple):
     hash: str
 
 
+def under(prefix: str, html: str) -> str:
+    """A page of a workspace that is served under a prefix: pages and their answers name addresses without it.
+
+    >>> under("/garden", '<a href="/runs">')
+    '<a href="/garden/runs">'
+    """
+    return ADDRESS.sub(lambda match: f"{match[1]}{prefix[1:]}/", html) if prefix else html
+
+
 @cache
-def statics() -> dict[str, StaticFile]:
-    """Every static file, by name."""
+def statics(prefix: str = "") -> dict[str, StaticFile]:
+    """Every static file, by name; scripts name the addresses under a prefix."""
+    if prefix:
+        return {name: file._replace(body=_script_under(prefix, name, file)) for name, file in statics().items()}
     answer = {}
     for package, folder in FOLDERS:
         for file in (files(package) / folder if folder else files(package)).iterdir():
@@ -50,6 +64,12 @@ def statics() -> dict[str, StaticFile]:
                 body = file.read_bytes()
                 answer[file.name] = StaticFile(body, KINDS[ending], hashlib.sha256(body).hexdigest()[:16])
     return answer
+
+
+def _script_under(prefix: str, name: str, file: StaticFile) -> bytes:
+    if not name.endswith(".js"):
+        return file.body
+    return SCRIPT_ADDRESS.sub(lambda match: f"{match[1]}{prefix[1:]}/", file.body.decode()).encode()
 
 
 def static_url(name: str) -> str:
@@ -111,7 +131,8 @@ def render(site: Site, request: PageRequest, page: Page) -> str:
     """A page as HTML."""
     around = {**_frame(site, request.account, request.path, request.blind), "request": request}
     around |= {"scripts": page.scripts, "title": page.title}
-    return environment().get_template(page.template).render({**page.values, **page.context, **around})
+    html = environment().get_template(page.template).render({**page.values, **page.context, **around})
+    return under(site.manner.path, html)
 
 
 class MenuGroup(NamedTuple):
@@ -147,7 +168,8 @@ def _frame(site: Site, account: Account | None, path: str, blind: bool) -> dict[
     menu = menu_for(NOBODY if account is None else account.role, blind, path)
     theme = "" if account is None else str(account.settings.get("theme", ""))
     mark = "" if account is None else account_mark(site.bench.name, account)
-    return {"workspace": site.bench.name, "account": account, "mark": mark, "menu": menu, "here": path, "theme": theme}
+    about = {"workspace": site.bench.name, "prefix": site.manner.path, "account": account, "mark": mark}
+    return {**about, "menu": menu, "here": path, "theme": theme}
 
 
 def error_page(site: Site, account: Account | None, refusal: Refusal) -> str:
@@ -157,7 +179,8 @@ def error_page(site: Site, account: Account | None, refusal: Refusal) -> str:
     except CranfieldError:  # the database does not answer, which may be the reason of the refusal
         blind = True
     frame = _frame(site, account, "", blind)
-    return environment().get_template("error.html").render(title=refusal.problem, refusal=refusal, scripts=(), **frame)
+    html = environment().get_template("error.html").render(title=refusal.problem, refusal=refusal, scripts=(), **frame)
+    return under(site.manner.path, html)
 
 
 def csv_of(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -1,8 +1,9 @@
 """The registry of routes, and the request that each route gets.
 
 A page or an action is one function; its decorator says who may call it. `page` answers GET, `action` answers POST. Each
-has a twin that ends in `.json`; a page with a table also has one that ends in `.csv`. Tests call every entry of
-`entries()` with every role and origin; `/api` lists them.
+has a twin that ends in `.json`; a page with a table also has one that ends in `.csv`, for spreadsheets, and a page of
+judgments one that ends in `.qrels`: TREC's format, byte for byte. Tests call every entry of `entries()` with every role and
+origin; `/api` lists them.
 
 Blind judging is one rule, checked before the function runs and for every twin. A route says in `reveals` what its replies
 depend on. RESULTS, the default: others' grades, gold, or the runs; assessors who judge blind are refused. PARTS: the
@@ -44,6 +45,7 @@ class PageRequest:
     file: Any = None  # an upload, where the route takes one
     secret: str = ""  # of the session, if there is one
     address: str = ""
+    forwarded: str = ""  # the name of the person, as the proxy says it
     twin: str = "html"
 
     @property
@@ -132,9 +134,20 @@ def _whole(text: str, name: str, usual: int, least: int, most: int) -> int:
     return value
 
 
+class RawBody(NamedTuple):
+    """The bytes of a file that is served instead of a page: its media type and its policy."""
+
+    content: bytes
+    kind: str
+    policy: str
+
+
 @dataclass(frozen=True)
 class Page:
-    """The content of a page: `values` for the JSON twin and the template, `context` for the template only, `table` as CSV."""
+    """The content of a page: `values` for the JSON twin and the template, `context` for the template only, `table` as CSV.
+
+    `image_hosts` are the hosts whose images the page may load. A route that serves a file has `raw` and no template.
+    """
 
     title: str
     template: str
@@ -143,6 +156,9 @@ class Page:
     table: str | None = None
     scripts: Sequence[str] = ()
     status: int = 200
+    image_hosts: Sequence[str] = ()
+    raw: RawBody | None = None
+    qrels: Callable[[], bytes] | None = None  # called for the twin that delivers them
 
 
 @dataclass(frozen=True)
@@ -152,6 +168,14 @@ class ActionResult:
     to: str
     values: Mapping[str, Any] = field(default_factory=dict)
     cookie: str | None = None  # the secret of a new session; empty: the session ends
+
+
+class Download(NamedTuple):
+    """A file as the answer of a page: its path, the name under which a browser stores it, and its media type."""
+
+    path: str
+    name: str
+    kind: str
 
 
 class RouteEntry(NamedTuple):
@@ -167,6 +191,7 @@ class RouteEntry(NamedTuple):
     reveals: str = RESULTS  # or PARTS, NOTHING
     menu: tuple[str, int, str] | None = None  # see `page`
     largest: int = 0  # bytes of the file that it takes; 0: those of a run
+    qrels: bool = False  # whether it has judgments to download
 
     @property
     def summary(self) -> str:
@@ -180,7 +205,8 @@ class RouteEntry(NamedTuple):
 
     def paths(self) -> list[str]:
         """The path of the page and the paths of its twins."""
-        return [self.path, f"{self.name}.json", *([f"{self.name}.csv"] if self.table else [])]
+        twins = {"json": True, "csv": self.table, "qrels": self.qrels}
+        return [self.path, *(f"{self.name}.{ending}" for ending, exists in twins.items() if exists)]
 
 
 PAGES: Registry[RouteEntry] = Registry(
@@ -195,12 +221,13 @@ def page(
     table: bool = False,
     menu: tuple[str, int, str] | None = None,
     reveals: str = RESULTS,
+    qrels: bool = False,
 ) -> Callable[[Any], Any]:
     """Register a function that answers GET and changes nothing.
 
     `menu` is the group of the page (one of GROUPS), its position and its name there; without a name it is not listed.
     """
-    return _register(path, "GET", role, verb, table, "", reveals, menu)
+    return _register(path, "GET", role, verb, table, "", reveals, menu, 0, qrels)
 
 
 def action(

@@ -5,6 +5,7 @@ The index of documents is built in a thread. Until it is ready, pages that need 
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import sys
@@ -18,9 +19,10 @@ from cranfield.base.parameters import shortened
 from cranfield.http.connections import ClientLimits
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.staging import StagingArea
-from cranfield.store.accounts import Accounts
+from cranfield.judging.event_intake import KnownIds
+from cranfield.store.accounts import Accounts, is_name
 from cranfield.workbench.sign_in import Passwords, SignInThrottle
-from cranfield.workbench.tasks import Tasks
+from cranfield.workbench.tasks import ModelTrainer, Tasks
 
 if TYPE_CHECKING:
     from cranfield.base.collection import Document
@@ -106,6 +108,7 @@ class Site:
         self.index_loader = IndexLoader(bench)
         self.uploads = StagingArea(bench.state)
         self.tasks = Tasks(self.public_text)
+        self.trainer = ModelTrainer(jobs)
         self._printed: dict[str, float] = {}
 
     @cached_property
@@ -142,10 +145,22 @@ class Site:
         shelf = self.shelf()
         return None if shelf is None else shelf.get(id)
 
+    def known_ids(self) -> KnownIds:
+        """The topics and documents that exist; Refusal while the documents are being indexed."""
+        shelf = self.shelf()
+        return KnownIds(self.bench.topic_ids(), None if shelf is None else shelf.has)
+
     def query_of(self, topic: str) -> str:
         """The query of a topic; empty if it is unknown."""
         topics = self.bench.topics()
         return "" if topics is None else topics.queries.get(topic, "")
+
+    def begin_local_session(self) -> str:
+        """Sign in the person who started the server; return the secret of the session."""
+        name = local_name()
+        if self.accounts.find(name) is None:
+            self.accounts.create(name, "lead", None)
+        return self.accounts.begin(name, local=True)
 
     def unclosed_work(self, name: str) -> str:
         """A round or comparison of an assessor that is open or paused, such as "round 'pilot'"; empty if there is none."""
@@ -160,3 +175,12 @@ class Site:
                 if not comparison.assessors or name in comparison.assessors:
                     return f"comparison {shortened(comparison.name)!r}"
         return ""
+
+
+def local_name() -> str:
+    """The name of the user of this machine, if an account may have it; else "me"."""
+    try:
+        name = getpass.getuser()
+        return name if is_name(name) else "me"
+    except (KeyError, OSError):
+        return "me"

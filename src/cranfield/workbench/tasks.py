@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import CranfieldError
 from cranfield.base.notifications import notes_to
 from cranfield.http.refusal import DISK, Refusal
+from cranfield.pooling.strategy import STRATEGIES
 from cranfield.workbench.jobs import timestamp
+from cranfield.workbench.worker_pool import TRAINING, WorkerTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
+
+    from cranfield.judging.round_plan import Round
+    from cranfield.workbench.jobs import Jobs
 
     Tell = Callable[[int, int | None], None]
 
 RUNNING, DONE, FAILED = "running", "done", "failed"
+LOOK_AGAIN = 30.0  # seconds after which the labels of all topics of a round are looked at
 PATIENCE = 0.3  # seconds that a request waits: most tasks are done by then
 
 
@@ -133,3 +139,72 @@ class Tasks:
     def _fail(self, task: Task, why: str, findings: Sequence[dict[str, Any]] = ()) -> None:
         task.why, task.findings = why, findings
         task.state = FAILED
+
+
+class ModelTrainer:
+    """Trains the models of rounds in a worker process while judging goes on with the last ones.
+
+    Topics that are wanted while a worker trains are trained together afterwards. A label that came from elsewhere, such
+    as an adjudication, counts at the next look at all topics, which happens every half minute of judging.
+    """
+
+    def __init__(self, jobs: Jobs, clock: Callable[[], float] = time.monotonic) -> None:
+        self.jobs = jobs
+        self.clock = clock
+        self.why: dict[str, str] = {}  # round → why its last training failed
+        self.progress: float | None = None  # of the index of features, or of a round with many topics
+        self._lock = threading.Lock()
+        self._wanted: dict[str, set[str] | None] = {}  # round → topics; None: all
+        self._looked: dict[str, float] = {}  # round → time of the last look at all its topics
+        self._busy = False
+
+    def want(self, plan: Round, topics: Collection[str] = ()) -> None:
+        """Train topics of a round soon; rounds whose strategy reads no documents need no training."""
+        if not plan.strategy or not STRATEGIES.named(plan.strategy).reads:
+            return
+        with self._lock:
+            now = self.clock()
+            whole = now - self._looked.get(plan.name, -LOOK_AGAIN) >= LOOK_AGAIN
+            before = self._wanted.get(plan.name, set())
+            if not whole and not topics:
+                return
+            self._wanted[plan.name] = None if whole or before is None else {*before, *topics}
+            if whole:
+                self._looked[plan.name] = now
+        self._begin()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a worker trains, or is about to."""
+        with self._lock:
+            return self._busy
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._busy or not self._wanted:
+                return
+            name = next(iter(self._wanted))
+            topics = self._wanted.pop(name)
+            self._busy = True
+        bench = self.jobs.bench
+        place = {"id": f"models of {name}", "folder": bench.folder, "db": bench.location}
+        task = {**place, "verb": TRAINING, "round": name, "topics": None if topics is None else sorted(topics)}
+        try:
+            self.jobs.workers.put(WorkerTask(task, lambda message: self._receive(name, message)))
+        except CranfieldError:  # the server is stopping
+            with self._lock:
+                self._busy = False
+
+    def _receive(self, name: str, message: dict[str, Any]) -> None:
+        if "begun" in message:
+            return
+        if "done" in message:
+            self.progress = message["done"] / message["total"] if message["total"] else None
+            return
+        self.progress = None
+        self.why.pop(name, None)
+        if "failed" in message or "broken" in message:
+            self.why[name] = str(message.get("failed", "an unexpected error occurred; the server's log describes it"))
+        with self._lock:
+            self._busy = False
+        self._begin()

@@ -1,4 +1,4 @@
-"""A pool of worker processes that answer questions, and the program that each of them runs.
+"""A pool of worker processes that answer questions and freeze large versions, and the program that each of them runs.
 
 Processes start when there is a question and end after five idle minutes: starting one takes longer than most questions. A
 process that dies fails one question; the next question gets a new process.
@@ -10,6 +10,7 @@ prints, and the trace of an error, goes to the standard error of its parent.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ import time
 import traceback
 import warnings
 from collections import deque
-from contextlib import suppress
+from contextlib import closing, suppress
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,11 @@ from cranfield.inputs.disk_caches import CachedResult, RenderedResult, ResultCac
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cranfield.judging.assignments import Version
+    from cranfield.judging.policies import DecidedGrades
 
+
+FREEZE = "freeze"  # the task that is no question
 AT_ONCE = 2  # processes
 IDLE = 300.0  # seconds before an idle process ends
 QUIET = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -168,6 +173,7 @@ def _death(process: subprocess.Popen[str]) -> str:
 # the program of a worker
 
 OFTEN = 0.1  # seconds between two messages on progress
+TRAINING = "train"  # the verb of a task that trains models; every other one asks a question
 KINDNESS = 5  # niceness: requests of assessors come first
 
 
@@ -197,8 +203,38 @@ def compute(
         bench.close()
 
 
+def freeze_version(folder: str, db: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Freeze the current labels of a workspace."""
+    from cranfield.inputs.workspace import open_bench
+    from cranfield.judging.versions import freeze
+
+    bench = open_bench(folder, db)
+    try:
+        return frozen_values(*freeze(bench.log, **parameters))
+    finally:
+        bench.close()
+
+
+def frozen_values(version: Version, decided: DecidedGrades) -> dict[str, Any]:
+    """A new version as plain values, with the notes on its grades."""
+    values = {name: getattr(version, name) for name in ("name", "hash", "documents")}
+    return {**values, "notes": decided.notes()}
+
+
+def train(folder: str, db: str | None, name: str, topics: list[str] | None, tell: Callable[..., None]) -> None:
+    """Train the models of a round's topics; documents are indexed first if that was not done."""
+    from cranfield.inputs.workspace import open_bench
+    from cranfield.judging.adaptive_choice import train_models
+
+    with closing(open_bench(folder, db)) as bench:
+        texts = bench.features(tell)
+        if texts is None:
+            raise DataError("there are no documents to learn from")
+        train_models(bench.log, name, texts, topics, tell)
+
+
 def work(task: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> None:
-    """Answer one question: store the result and reply that it is ready, or why it failed."""
+    """Do one task: reply that a result is stored, what was frozen, or why it failed."""
     last = 0.0
 
     def tell(done: int, total: int | None) -> None:
@@ -207,9 +243,15 @@ def work(task: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> None:
             last = time.monotonic()
             reply({"done": done, "total": total})
 
+    values: dict[str, Any] = {}
     try:
-        cached = compute(task["folder"], task["db"], task["verb"], task["parameters"], tell)
-        ResultCache(task["results"], task["room"]).write(task["question"], cached)
+        if task["verb"] == FREEZE:
+            values = freeze_version(task["folder"], task["db"], task["parameters"])
+        elif task["verb"] == TRAINING:
+            train(task["folder"], task["db"], task["round"], task["topics"], tell)
+        else:
+            cached = compute(task["folder"], task["db"], task["verb"], task["parameters"], tell)
+            ResultCache(task["results"], task["room"]).write(task["question"], cached)
     except CranfieldError as error:
         reply({"failed": masked(str(error)).replace(f"{task['folder']}/", "")})
     except MemoryError:
@@ -220,7 +262,7 @@ def work(task: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> None:
         sys.stderr.flush()
         reply({"broken": True})
     else:
-        reply({"ready": True})
+        reply({"ready": True, "values": values})
 
 
 def _listen(source: IO[str], tasks: SimpleQueue[dict[str, Any]]) -> None:
@@ -236,6 +278,7 @@ def main() -> None:
     """Answer questions until standard input ends."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # printed text goes to standard error; only replies go to the parent
+    gc.set_threshold(100_000, 20, 20)  # as for commands: the objects of a question live until its end
     if hasattr(os, "nice"):
         os.nice(KINDNESS)
     tasks: SimpleQueue[dict[str, Any]] = SimpleQueue()

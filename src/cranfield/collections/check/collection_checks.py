@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cranfield.base.card import IMAGE, TEXT, TITLE, image_paths, is_address, is_named
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.findings import Finding
@@ -40,10 +41,12 @@ from cranfield.formats.collection_folder import (
     read_collection,
     read_documents,
 )
+from cranfield.formats.images import HEAD, read_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cranfield.base.card import CardTemplate
     from cranfield.base.collection import Collection, Document
     from cranfield.formats.catalogue import CatalogueEntry
     from cranfield.formats.collection_folder import Progress
@@ -56,6 +59,7 @@ MOST_TOPICS = 400  # most judged topics to look at
 TEXTS = 2000  # with more topics, only the texts of the topics in the sample are compared
 PER_TOPIC = 30  # most documents per topic
 K1, B = 1.2, 0.75
+COLLECTION_FOLDER = "collection"  # of a workspace, whose images may be next to it
 TOO_COMMON = 0.25  # words in a larger share of the documents are ignored
 
 
@@ -260,6 +264,7 @@ class _Examined:
         sample = WordSample(self.collection)
         documents = _Documents(self.collection, sample, progress)
         yield from self._look_at_documents(documents)
+        yield from self._look_at_card(documents.card)
         yield from self._look_at_files(documents.count)
         if not documents.count:
             yield self._finding("no-documents", DOCUMENTS, counted(len(self.topics), "topic"), 1)
@@ -292,6 +297,16 @@ class _Examined:
         yield from self._of("ids-with-space", DOCUMENTS, documents.spaced, "document")
         yield from self._of("documents-duplicate-id", DOCUMENTS, documents.same_id(), "pair")
         yield from self._of("documents-duplicate-text", DOCUMENTS, documents.same_text(), "pair")
+
+    def _look_at_card(self, card: _CardUse | None) -> Iterator[Finding]:
+        """Compare the template of the card with the fields and images of the documents."""
+        if card is None:
+            return
+        hosts = list(card.template.image_hosts)
+        yield from self._of("card-image-hosts", META, hosts, "host")
+        yield from self._of("card-field-missing", META, card.missing(), "field")
+        yield from self._of("card-image-refused", DOCUMENTS, card.refused, "image")
+        yield from self._of("card-image-elsewhere", DOCUMENTS, card.elsewhere, "image")
 
     # files against collection.toml
 
@@ -464,6 +479,38 @@ class _Examined:
             yield self._finding("catalogue-differs", META, f"{entry.title}: {'; '.join(odd)}", len(odd))
 
 
+class _CardUse:
+    """The fields and images of the documents that a template of cards shows."""
+
+    def __init__(self, template: CardTemplate, folder: str) -> None:
+        self.template = template
+        self.seen: set[str] = {TITLE, TEXT}  # names of fields that some document has
+        self.refused: list[str] = []
+        self.elsewhere: list[str] = []
+        inside = os.path.basename(os.path.abspath(folder)) == COLLECTION_FOLDER
+        self._homes = [folder, os.path.dirname(os.path.abspath(folder))] if inside else [folder]
+
+    def add(self, document: Document) -> None:
+        """Look at the fields of a document, and at the first bytes of its images."""
+        self.seen |= document.fields.keys()
+        for field in self.template.shown_fields:
+            for path in image_paths(document, field) if field.type == IMAGE else ():
+                if not is_address(path):
+                    self._look_at(document.id, path)
+                elif not is_named(path, self.template.image_hosts):
+                    self.elsewhere.append(f"{document.id}: {path}")
+
+    def _look_at(self, document: str, path: str) -> None:
+        try:
+            read_image(self._homes, path, most=HEAD)
+        except DataError as error:
+            self.refused.append(f"{document}: {error}")
+
+    def missing(self) -> list[str]:
+        """The template's own fields that no document has; a ready-made template lists more than most collections have."""
+        return [field.name for field in self.template.fields if field.name not in self.seen]
+
+
 class _Documents:
     """Facts about the documents from one pass: two numbers per document, and the ids of odd ones."""
 
@@ -474,11 +521,14 @@ class _Documents:
         self.spaced: list[str] = []
         self.ids_judged: set[str] = set()
         self._ids, self._texts = array("q"), array("q")
+        self.card = None if collection.card is None else _CardUse(collection.card, collection.path or "")
         judged = set(collection.qrels.documents.text())
         for document in read_documents(collection, progress):
             self.count += 1
             if document.id in judged:
                 self.ids_judged.add(document.id)
+            if self.card is not None:
+                self.card.add(document)
             text = words(f"{document.title} {document.text}")
             sample.add(document, text)
             self._ids.append(hash(document.id))

@@ -47,6 +47,7 @@ from cranfield.evaluation.measures import Measure
 from cranfield.evaluation.measures import measure as _measure
 from cranfield.evaluation.topics import as_weights
 from cranfield.formats import as_runs
+from cranfield.formats.run_files import located
 from cranfield.stats.tests_by_name import intervals
 from cranfield.stats.tests_by_name import test as named_test
 
@@ -558,7 +559,9 @@ def _refuse_measures(measures: Mapping[str, Measure]) -> None:
 def _two_runs(evaluator: Evaluator, baseline: Any, candidate: Any) -> tuple[Run, Run]:
     runs = []
     for role, source in (("baseline", baseline), ("candidate", candidate)):
-        read = as_runs(source, evaluator.run_format, evaluator.lenient, evaluator.fields)
+        workspace = evaluator.qrels.workspace
+        file = source if workspace is None else located(source, workspace)
+        read = as_runs(file, evaluator.run_format, evaluator.lenient, evaluator.fields)
         if len(read) != 1:
             raise DataError(f"expected one run as the {role}, found {len(read)}")
         nameless = not isinstance(source, str) and not hasattr(source, "name") and not hasattr(source, "__fspath__")

@@ -39,7 +39,7 @@ class Sqlite(System):
     def index(self, documents: Iterable[Document], folder: str) -> None:
         import sqlite3
 
-        self.path = os.path.join(folder, "fts5.db")
+        self.open(folder)
         tokenize = "porter unicode61" if self.stem else "unicode61"
         with _in_words(self.path), closing(sqlite3.connect(self.path)) as database, database:
             database.execute(
@@ -48,6 +48,10 @@ class Sqlite(System):
             rows = ((document.id, document.title, document.text) for document in documents)
             database.executemany("INSERT INTO documents VALUES (?, ?, ?)", rows)
             database.execute("INSERT INTO documents(documents) VALUES ('optimize')")
+
+    def open(self, folder: str) -> None:
+        """Use the index in a folder."""
+        self.path = os.path.join(folder, "fts5.db")
 
     def _database(self) -> Any:
         """This thread's connection, as SQLite's connections are not shared."""

@@ -26,10 +26,12 @@ from cranfield.workbench.assessment import (
     Subject,
     document_views,
     grade_options,
+    image_hosts,
 )
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, subjects_in, submit_rows
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import current_hash
 from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
@@ -117,7 +119,8 @@ def submit_decisions(
     """Add decisions or withdraw them; return the outcome of each and the next documents."""
     bench, objects = request.site.bench, [row for row in rows if isinstance(row, Mapping)]
     refuse = partial(_refusal, {row.get("id") for row in objects if row.get("overrule") is True})
-    outcomes, events = submit_rows(bench.log, request.name, rows, ROW_FIELDS, partial(_event, bench), refuse)
+    known = request.site.known_ids()
+    outcomes, events = submit_rows(bench.log, request.name, rows, ROW_FIELDS, partial(_event, bench), refuse, known)
     disputes = DISPUTES.setdefault(bench, Disputes(bench.log))
     if not disputes.ready(PATIENCE):
         return AdjudicationList(topic, ready=False, outcomes=outcomes)
@@ -185,7 +188,8 @@ def _decision(event: Event, lead: str) -> LeadDecision:
 
 def _event(bench: Bench, row: Mapping[str, Any], base: dict[str, Any]) -> Event:
     fields = {name: row[name] for name in ("topic", "document", "grade", "note") if row.get(name) is not None}
-    event = Event.of({"kind": "adjudication", "list": "adjudicate", **fields}, **base)
+    fields |= {"kind": "adjudication", "list": "adjudicate", "guideline": current_hash(bench)}
+    event = Event.of(fields, **base)
     scale = _scale(bench)
     if scale and event.grade not in scale:
         grades = ", ".join(f"{each:g}" for each in sorted(scale))
@@ -215,7 +219,8 @@ def adjudicate(request: PageRequest) -> Page:
     values = answer.to_dict() | {"state": "ready" if answer.ready else "running"}
     status = 200 if answer.ready else 202
     context = _context(request, answer, subject is not None)
-    return Page("Adjudicate", "adjudicate.html", values, context, answer.to_csv(spreadsheet=True), scripts, status)
+    table, hosts = answer.to_csv(spreadsheet=True), image_hosts(request.site.bench)
+    return Page("Adjudicate", "adjudicate.html", values, context, table, scripts, status, hosts)
 
 
 def _context(request: PageRequest, answer: AdjudicationList, alone: bool) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cranfield.judging.agreement import VIEWS
-from cranfield.judging.round_status import status
 from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.routes import Page, PageRequest, page
@@ -17,6 +16,7 @@ def agreement(request: PageRequest) -> Page:
     round, by, measure = request.text("round"), request.text("by"), request.text("measure", MEASURE)
     job = ask(request, "agree", round=round, by=by, measures=measure)
     values = {"round": round, "by": by, "measure": measure}
-    rounds = [each.name for each in status(request.site.bench.log).rows]
+    with request.site.bench.log.reading() as transaction:
+        rounds = [plan.name for plan, _ in transaction.all_rounds()]
     context = {"rounds": rounds, "views": VIEWS, "apart": job.answer["contradictions"] if job.answer else 0}
     return answer_page(request, "Agreement", "agreement.html", values, context, job, ("live.js",))

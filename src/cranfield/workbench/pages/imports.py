@@ -33,7 +33,8 @@ def imports(request: PageRequest) -> Page:
     """What the collection lacks, the uploads that wait, and the state of the import."""
     site, bench = request.site, request.site.bench
     task = site.tasks.find(KIND)
-    uploads = [{"part": each.part, "name": each.name, "bytes": each.size} for each in site.uploads.files().values()]
+    staged = [each for part, each in site.uploads.files().items() if part != "backup"]
+    uploads = [{"part": each.part, "name": each.name, "bytes": each.size} for each in staged]
     topics = bench.topics()
     values = {
         "has_documents": bench.collection is not None,

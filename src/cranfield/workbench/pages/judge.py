@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.judging.assessor_view import OwnPace, own_assignments, own_pace
-from cranfield.judging.event import RELEVANCE, Event, new_id
-from cranfield.judging.rounds import Leaseholder, answer_within
+from cranfield.judging.event import RELEVANCE, Event, new_id, passage_text
+from cranfield.judging.rounds import Leaseholder, answer_within, lease, topic_choices
 from cranfield.workbench.access_control import ASSESSOR
 from cranfield.workbench.assessment import (
     AHEAD,
     PAGE,
     JudgingWork,
     document_views,
+    image_hosts,
+    needs_of,
     plan_scale,
     reason_for_nothing,
     round_progress,
@@ -28,6 +30,8 @@ from cranfield.workbench.assessment import (
     work,
 )
 from cranfield.workbench.browser_events import (
+    LONGEST,
+    MOST,
     in_order,
     read_rows,
     refuse_first,
@@ -37,6 +41,7 @@ from cranfield.workbench.browser_events import (
 )
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
 from cranfield.workbench.rendering import marked_around
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
@@ -51,8 +56,12 @@ if TYPE_CHECKING:
 
 
 KINDS = ("judgment", "cannot-judge", "skip", "note", "withdrawal")
-EVENT_FIELDS = ("id", "kind", "topic", "document", "grade", "sure", "note", "passage", "seconds", "aspect", "refers")
+EVENT_FIELDS = (
+    *("id", "kind", "topic", "document", "grade", "sure", "note", "passage", "passages", "seconds", "aspect", "refers"),
+    "guideline",
+)
 ROW_FIELDS = (*(name for name in EVENT_FIELDS if name not in ("id", "kind", "refers", "seconds")), "changes", "time")
+MOST_PASSAGES = 100  # of a label
 SERVER_FIELDS = ("time", "repeat", "list", "rank", "guideline")  # `changes` in a row is the id of the label before
 
 
@@ -63,22 +72,25 @@ def submit_labels(
 
     A refused label does not affect the others. `have` are documents whose texts the browser has already.
     """
-    bench, assessor = request.site.bench, request.name
+    bench, assessor, known = request.site.bench, request.name, request.site.known_ids()
+    rows = with_guidelines(bench, rows)
+    texts = _texts_with_passages(request, rows)
     if not name:
-        events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, None))
+        events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, None), known)
         outcomes |= {event.id: submit_alone(bench.log, event, SERVER_FIELDS) for event in events}
         return JudgingWork(outcomes=in_order(rows, outcomes))
 
     def work(
         transaction: Transaction,
-    ) -> tuple[Round, str, dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
+    ) -> tuple[Round, str, list[Event], dict[str, EventOutcome], list[Lease] | NoLease, OwnPace]:
         desk = Leaseholder(transaction, name, assessor)
-        events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, desk))
+        events, refused = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, desk), known)
         outcomes, leases = answer_within(desk, events, min(max(n, 0), AHEAD), bench.log.name, SERVER_FIELDS)
         own = own_pace(transaction, name, assessor, PAGE)
-        return desk.plan, desk.state, refused | {each.id: each for each in outcomes}, leases, own
+        return desk.plan, desk.state, events, refused | {each.id: each for each in outcomes}, leases, own
 
-    plan, state, outcomes, leases, own = bench.log.write(work)
+    plan, state, labelled, outcomes, leases, own = bench.log.write(work)
+    request.site.trainer.want(plan, {event.topic for event in labelled})
     leases = leases if n > 0 else []
     return JudgingWork(
         round=name,
@@ -90,24 +102,51 @@ def submit_labels(
     )
 
 
-def _event(bench: Bench, assessor: str, desk: Leaseholder | None, row: Mapping[str, Any], time: str) -> Event:
+def _texts_with_passages(request: PageRequest, rows: Sequence[Any]) -> dict[str, str]:
+    """The texts of the documents in which rows mark passages; read before the log is locked."""
+    marked = [row.get("document") for row in rows if isinstance(row, dict) and row.get("passages")]
+    documents = [request.site.document(each) for each in dict.fromkeys(marked[:MOST]) if isinstance(each, str)]
+    return {each.id: each.text for each in documents if each is not None}
+
+
+def _with_passage_text(event: Event, texts: Mapping[str, str]) -> Event:
+    """The event with the text of its passages; DataError if they are not in the document."""
+    if not event.passages:
+        return event
+    text = texts.get(event.document, "")
+    if len(event.passages) > MOST_PASSAGES:
+        raise DataError(f"expected at most {MOST_PASSAGES} passages, found {len(event.passages)}")
+    if event.passages[-1][1] > len(text):
+        raise DataError(f"expected passages within {len(text):,} characters, found {list(event.passages[-1])}")
+    return replace(event, passage=passage_text(text, event.passages)[: LONGEST["passage"]])
+
+
+def _event(
+    bench: Bench,
+    assessor: str,
+    texts: Mapping[str, str],
+    desk: Leaseholder | None,
+    row: Mapping[str, Any],
+    time: str,
+) -> Event:
     """The event of a row; `desk` is that of the round, None outside any round."""
     if row.get("kind", "judgment") not in KINDS:
         raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
     fields = {name: row[name] for name in EVENT_FIELDS if row.get(name) is not None}
-    event = Event.of(fields, assessor=assessor, time=time)
+    event = _with_passage_text(Event.of(fields, assessor=assessor, time=time), texts)
     if event.kind == "withdrawal":
         return event
     plan = None if desk is None else desk.plan
-    _refuse_grade(bench, event, plan)
+    refuse_grade(bench, event, plan)
     if desk is None or plan is None:
         return event
     assigned = _assignment(desk, event, row.get("changes"))
     position = {} if assigned is None else {"rank": assigned.item + 1, "repeat": bool(assigned.repeat)}
-    return replace(event, round=plan.name, list=f"round {plan.name}", guideline=plan.guideline, **position)
+    guideline = event.guideline or plan.guideline
+    return replace(event, round=plan.name, list=f"round {plan.name}", guideline=guideline, **position)
 
 
-def _refuse_grade(bench: Bench, event: Event, plan: Round | None) -> None:
+def refuse_grade(bench: Bench, event: Event, plan: Round | None) -> None:
     """Raise DataError for an unknown aspect or grade; the round itself checks its scale."""
     if event.grade is None:
         return
@@ -145,8 +184,10 @@ def judge(request: PageRequest) -> Page:
     first, ahead = request.whole("labels", 0, most=LAST_LABEL), request.whole("ahead", AHEAD, most=AHEAD)
     answer = work(request, request.text("round"), subject, first, ahead)
     title = "Judge" if not answer.items else answer.items[0].title or answer.items[0].document
-    script = "judge.js" if answer.round or answer.items else "waiting.js"
-    return Page(title, "judge.html", answer.to_dict(), _context(request, answer, first, subject), scripts=(script,))
+    scripts = ("judge.js", "guidelines.js") if answer.round or answer.items else ("waiting.js",)
+    hosts = image_hosts(request.site.bench)
+    context = _context(request, answer, first, subject)
+    return Page(title, "judge.html", answer.to_dict(), context, scripts=scripts, image_hosts=hosts)
 
 
 def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tuple[str, str] | None) -> dict[str, Any]:
@@ -161,18 +202,38 @@ def _context(request: PageRequest, answer: JudgingWork, first: int, subject: tup
         "at": None if item is None else [item.topic, item.document],
         "alone": subject is not None,
         "ahead": AHEAD,
+        "passages": MOST_PASSAGES,
     }
     before, after = ("", "") if item is None else marked_around(item.text, item.marks, item.opens_at)
     return {
         "item": item,
         "text_before": before,
         "text_after": after,
+        **guidelines_shown(request),
         "need": {} if item is None else answer.needs[item.topic],
         "script": script,
         "keys": keys,
         "new_id": new_id(),
         "first": first,
     }
+
+
+@page("/judge/topics", ASSESSOR, "rounds.topic_choices", menu=("judge", 10, ""), reveals=NOTHING)
+def choose_topic(request: PageRequest) -> Page:
+    """The topics of a round in which people choose: how much is left for you, and which ones others are judging."""
+    name, bench = request.required("round"), request.site.bench
+    choices = topic_choices(bench.log, request.name, name)
+    titles = needs_of(bench, [each.topic for each in choices])
+    topics = [{**each._asdict(), "title": titles[each.topic]["title"]} for each in choices]
+    return Page("Choose a topic", "judge_topics.html", {"round": name, "topics": topics})
+
+
+@action("/judge/topics", ASSESSOR, "rounds.lease", reveals=NOTHING)
+def go_to_topic(request: PageRequest) -> ActionResult:
+    """Choose a topic of a round; documents of other topics that you have not judged go to others."""
+    name, topic = request.form_field("round"), request.form_field("topic")
+    lease(request.site.bench.log, request.name, name, 1, topic)
+    return ActionResult(link("/judge", round=name), {"round": name, "topic": topic})
 
 
 @action("/judge", ASSESSOR, "submit_labels", reveals=NOTHING)
@@ -193,7 +254,16 @@ def _brief(answer: JudgingWork) -> Mapping[str, Any]:
 
 def _from_form(request: PageRequest) -> ActionResult:
     """Add the label of a form without scripts, and go on to the next document."""
-    name, kind = request.form_field("round"), request.form_field("kind") or "judgment"
+    name, rows = request.form_field("round"), label_rows(request)
+    answer = submit_labels(request, name, rows, 0)
+    refuse_first(answer.outcomes, "Go back to see the document again.")
+    alone = {} if name else {key: rows[0][key] for key in ("topic", "document")}
+    return ActionResult(link("/judge", round=name, **alone), _brief(answer))
+
+
+def label_rows(request: PageRequest) -> list[dict[str, Any]]:
+    """The events of a form without scripts: a label, and one for each further aspect that is answered."""
+    kind = request.form_field("kind") or "judgment"
     about = {key: request.form_field(key) for key in ("topic", "document")}
     label: dict[str, Any] = {"id": request.form_field("id") or new_id(), "kind": kind, **about}
     label["sure"] = request.form_field("unsure") != "on"
@@ -206,7 +276,4 @@ def _from_form(request: PageRequest) -> ActionResult:
         grade = request.number(f"aspect-{aspect}")
         if grade is not None:
             rows.append({"id": f"{label['id'][:60]}-{len(rows)}", **about, "aspect": aspect, "grade": grade})
-    answer = submit_labels(request, name, rows, 0)
-    refuse_first(answer.outcomes, "Go back to see the document again.")
-    alone = {} if name else about
-    return ActionResult(link("/judge", round=name, **alone), _brief(answer))
+    return rows

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import DataError
@@ -28,7 +29,15 @@ from cranfield.judging.event import Event, new_id
 from cranfield.judging.round_plan import OPEN
 from cranfield.stats.sample_ratio import SIGN_CONCENTRATION, anytime_p, anytime_share, exact_share, sign_p
 from cranfield.workbench.access_control import ASSESSOR, LEAD
-from cranfield.workbench.assessment import Documents, ScriptReply, document_view, needs_of
+from cranfield.workbench.assessment import (
+    Documents,
+    DocumentView,
+    ScriptReply,
+    Subject,
+    document_view,
+    image_hosts,
+    needs_of,
+)
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, submit_rows
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
@@ -36,8 +45,9 @@ from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cranfield.base.card import CardPart
     from cranfield.base.run import Run
     from cranfield.inputs.workspace import Bench
     from cranfield.judging.event_intake import EventOutcome, Refusal
@@ -71,6 +81,9 @@ class PairSide(NamedTuple):
     document: str = ""  # its id; empty for a list
     found: bool = True
     length: int = 0
+    above: Sequence[CardPart] = ()
+    below: Sequence[CardPart] = ()
+    text_label: str = ""
     entries: Sequence[ListEntry] = ()
 
 
@@ -215,7 +228,8 @@ def submit_preferences(
             return ("event", f"comparison {plan.name!r:.60} is {state}") if state != OPEN else None
         return refuse_withdrawal(transaction, event, "preference", "preference")
 
-    outcomes, _ = submit_rows(request.site.bench.log, request.name, rows, ROW_FIELDS, make, refuse)
+    site = request.site
+    outcomes, _ = submit_rows(site.bench.log, request.name, rows, ROW_FIELDS, make, refuse, site.known_ids())
     return _work(request, plan, state, n, have, outcomes=outcomes)
 
 
@@ -262,7 +276,8 @@ def _work(
         why = f"comparison {plan.name} is {state}" if state != OPEN else "nothing is left for you to compare"
     needs = needs_of(bench, [plan.pairs[place].topic for place in next_places])
     queries = {topic: need["title"] for topic, need in needs.items()}
-    pairs = [_pair_view(request.site.document, plan, assessor, place, queries) for place in next_places]
+    views = partial(document_view, request.site.document, template=bench.card())
+    pairs = [_pair_view(request.site.document, views, plan, assessor, place, queries) for place in next_places]
     return PreferenceWork(plan.name, plan.kind, why, needs=needs, pairs=pairs, mine=mine, all=len(plan.pairs), **more)
 
 
@@ -283,7 +298,12 @@ def _next_places(
 
 
 def _pair_view(
-    documents: Documents, plan: PairComparison, assessor: str, place: int, queries: Mapping[str, str]
+    documents: Documents,
+    views: Callable[[Subject, str], DocumentView],
+    plan: PairComparison,
+    assessor: str,
+    place: int,
+    queries: Mapping[str, str],
 ) -> PairView:
     """A pair with its sides in the random order drawn for an assessor."""
     pair = plan.pairs[place]
@@ -291,14 +311,14 @@ def _pair_view(
     if plan.kind == "lists":
         sides = [PairSide(entries=[_entry(documents, each, query) for each in ranking]) for ranking in pair.lists]
     else:
-        sides = [_side(documents, pair.topic, each, query) for each in (pair.one, pair.other)]
+        sides = [_side(views((pair.topic, each), query)) for each in (pair.one, pair.other)]
     left, right = reversed(sides) if plan.swapped(assessor, place) else sides
     return PairView(place, pair.topic, left, right)
 
 
-def _side(documents: Documents, topic: str, document: str, query: str) -> PairSide:
-    item = document_view(documents, (topic, document), query)
-    return PairSide(item.title, item.text, item.marks, item.opens_at, document, item.found, item.length)
+def _side(item: DocumentView) -> PairSide:
+    fields = {name: getattr(item, name) for name in PairSide._fields if name in DocumentView._fields}
+    return PairSide(**fields)
 
 
 def _entry(documents: Documents, document: str, query: str) -> ListEntry:
@@ -435,7 +455,10 @@ def compare_next(request: PageRequest) -> Page:
     """The next two documents or result lists to compare, on random sides."""
     answer = next_pairs(request, request.text("comparison"))
     scripts = ("prefer.js",) if answer.comparison else ()
-    return Page("Prefer", "prefer.html", answer.to_dict(), _context(request, answer), scripts=scripts)
+    hosts = image_hosts(request.site.bench)
+    return Page(
+        "Prefer", "prefer.html", answer.to_dict(), _context(request, answer), scripts=scripts, image_hosts=hosts
+    )
 
 
 def _context(request: PageRequest, answer: PreferenceWork) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The lead's pages on rounds: plan a round, see its cost, open it, follow it, pause and close it."""
+"""The lead's pages on rounds: plan a round, see its cost, open it, follow it, change it, pause and close it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.registry import about
-from cranfield.base.results import plain
-from cranfield.commands.judging import hash_of_file, lists_of
+from cranfield.base.results import as_dicts, plain
+from cranfield.base.text_layout import counted
+from cranfield.commands.judging import lists_of, spread_over_people
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
-from cranfield.judging.round_plan import STATES, Round, RoundItem, plan_items
+from cranfield.judging.guidelines_history import keep_guidelines
+from cranfield.judging.round_changes import ChangeRequest, change_round, round_documents
+from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items, without_judged
 from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
@@ -28,7 +31,14 @@ if TYPE_CHECKING:
 
 
 def open_planned_round(
-    bench: Bench, pool: PoolPlanQuestion, name: str, gold: str, gold_count: int, **settings: Any
+    bench: Bench,
+    pool: PoolPlanQuestion,
+    name: str,
+    gold: str,
+    gold_count: int,
+    spread_topics: bool = False,
+    order: str = SHUFFLED,
+    **settings: Any,
 ) -> Round:
     """Open a round; an adaptive strategy chooses documents as labels come in, any other chooses them now.
 
@@ -40,24 +50,36 @@ def open_planned_round(
     learns = STRATEGIES.named(pool.strategy).adaptive
     documents, _, frame = ([], 0, {}) if learns else pool.documents(bench)
     if not documents and not learns:
-        raise DataError("there is nothing to judge: every document of this pool has a label; pool deeper")
-    lists = lists_of([file.path for file in pool.files(bench)], pool.depth, None) if learns else {}
-    guideline = bench.guideline_file()
+        raise DataError("there is nothing to judge: every document of this pool is judged; pool deeper, or ask again")
+    lists = _lists(bench, pool) if learns else {}
     plan = Round(
         name=name,
         overlap=pool.overlap,
         seed=pool.seed,
+        order=PRIORITY if learns else order,
         strategy=pool.strategy if learns else "",
         rel=bench.relevant_from,
         lists=lists,
+        runs=tuple(pool.runs),
+        pooling="" if learns else pool.strategy,
+        depth=pool.depth,
+        cap=pool.cap,
         sample=f"{pool.sample} documents at random, seed {pool.seed}" if pool.sample else "",
         frame=frame,
-        guideline="" if guideline is None else hash_of_file(guideline),
+        guideline=keep_guidelines(bench.log, bench.guidelines()),
         scale=tuple(bench.grades()),
         **settings,
     )
+    if spread_topics:
+        plan = spread_over_people(plan, documents)
     open_round(bench.log, plan, [*documents, *_gold(bench, gold, gold_count, documents, pool.seed)])
     return plan
+
+
+def _lists(bench: Bench, pool: PoolPlanQuestion) -> dict[str, dict[str, list[str]]]:
+    """The documents from which an adaptive strategy chooses."""
+    lists, judged = lists_of([file.path for file in pool.files(bench)], pool.depth, None), pool.judged(bench)
+    return lists if judged is None else without_judged(lists, judged.to_dict())
 
 
 def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem], seed: int) -> list[RoundItem]:
@@ -77,7 +99,8 @@ def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem],
     return plan_items([], gold=gold)
 
 
-POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed")  # parameters of the pool
+TOPICS_BY = ("any", "even", "named", "choice")  # how topics find people
+POOL = ("strategy", "depth", "cap", "overlap", "double", "sample", "seed", "again")  # parameters of the pool
 USUAL = {"strategy": "depth", "depth": "20", "overlap": "1", "lease": "30", "gold_count": "20"}
 
 
@@ -92,11 +115,9 @@ def rounds(request: PageRequest) -> Page:
 
 
 def _round(each: RoundStatus) -> dict[str, Any]:
-    """A round as plain values, with the hours left at the pace of its people."""
-    paces = [person.seconds for person in each.people if person.seconds is not None]
-    hours = each.left * (sum(paces) / len(paces)) / 3600 if paces else None
-    values: dict[str, Any] = plain({**vars(each), "people": [vars(person) for person in each.people]})
-    return {**values, "hours_left": None if hours is None else round(hours, 2)}
+    """A round as plain values."""
+    values: dict[str, Any] = plain(as_dicts([each])[0])
+    return {**values, "hours_left": round(each.hours_left, 2)}
 
 
 @page("/rounds/new", LEAD, "jobs.ask pool-plan", table=True, menu=("manage", 20, "Plan a round"))
@@ -133,6 +154,7 @@ def begin_round(request: PageRequest) -> ActionResult:
         runs=request.form_fields("runs"),
         **{name: request.form_field(name) for name in POOL if request.form_field(name).strip()},
     )
+    topics_by = _topics_by(request)
     people = [*request.form_fields("assessors"), *request.form_field("more_assessors").replace(",", " ").split()]
     plan = open_planned_round(
         request.site.bench,
@@ -146,7 +168,11 @@ def begin_round(request: PageRequest) -> ActionResult:
         repeat_share=_share(request, "repeat_share"),
         passing=_share(request, "passing") or None,
         after=request.form_field("after"),
+        order=request.form_field("order") or SHUFFLED,
+        spread_topics=topics_by.pop("assign_topics", False),
+        **topics_by,
     )
+    request.site.trainer.want(plan)
     return ActionResult(link("/round", name=plan.name), {"name": plan.name})
 
 
@@ -160,23 +186,29 @@ def _share(request: PageRequest, name: str) -> float:
 
 @page("/round", LEAD, "judging.round_statuses", menu=("manage", 10, ""))
 def one_round(request: PageRequest) -> Page:
-    """One round: progress of each person, leased documents, what is left, and whether to close it."""
+    """One round: progress of each person, leased documents, what is left, its changes, and whether to close it."""
     name = request.required("name")
     log = request.site.bench.log
     [row] = round_statuses(log, name)
     with log.reading() as transaction:
         plan, _ = transaction.find_round(name)
-    names = ("overlap", "gold_share", "repeat_share", "strategy", "sample", "passing", "after")
-    about_plan = {name: getattr(plan, name) for name in names} | {"lease_minutes": plan.lease / 60}
-    about_plan |= {"assessors": list(plan.assessors), "scale": list(plan.scale)}
+    names = ("overlap", "gold_share", "repeat_share", "strategy", "sample", "passing", "after", "order", "depth")
+    about_plan = {name: getattr(plan, name) for name in (*names, "choose_topics")} | {"lease_minutes": plan.lease / 60}
+    about_plan |= {"assessors": list(plan.assessors), "scale": list(plan.scale), "topics": list(plan.topics)}
+    about_plan["topic_people"] = {topic: list(people) for topic, people in plan.topic_people.items()}
     values = {**_round(row), "plan": about_plan, "advice": _advice(row)}
-    return Page(f"Round {name}", "round.html", values, scripts=("rounds.js",))
+    people = list(dict.fromkeys([*request.assessors(), *plan.assessors]))
+    assigned = "\n".join(f"{topic} = {', '.join(people)}" for topic, people in plan.topic_people.items())
+    context = {"people_to_choose": people, "assigned": assigned, "deepens": bool(plan.runs) and not plan.sample}
+    return Page(f"Round {name}", "round.html", values, context, scripts=("rounds.js",))
 
 
 def _advice(row: RoundStatus) -> str:
     """A sentence on whether the round can be closed."""
     if row.state == "closed":
         return "The round is closed: no more documents are assigned."
+    if row.skipped_by_all:
+        return f"{counted(len(row.skipped_by_all), 'document')} skipped by everyone: decide about them below."
     if row.strategy and not row.left:
         return f"{row.strategy} chooses more documents as labels come in; cranfield pool stop says how many are left to find."
     if not row.left and not row.out:
@@ -184,6 +216,98 @@ def _advice(row: RoundStatus) -> str:
     if not row.left:
         return f"All documents are assigned; {row.out} are not labelled yet."
     return f"{row.left} of {row.places} labels are still missing."
+
+
+@action("/round/change", LEAD, "round_changes.change_round")
+def alter_round(request: PageRequest) -> ActionResult:
+    """Change people, labels per document, topics, order, depth or assigned topics; fields that are not sent stay as they are."""
+    name, bench = request.form_field("name"), request.site.bench
+    with bench.log.reading() as transaction:
+        plan, _ = transaction.find_round(name)
+        made = len(transaction.round_changes(plan.name))
+    if request.form_field("changes", f"{made}") != f"{made}":
+        problem = f"someone else changed round {name!r} meanwhile"
+        raise Refusal(problem, 409, advice="Load the page again, then decide.")
+    wishes: dict[str, Any] = {}
+    if "assessors" in request.form or "people" in request.form:  # `people` is sent even if nobody is selected
+        wishes["assessors"] = tuple(filter(None, request.form_fields("assessors")))
+    if request.form_field("overlap").strip():
+        wishes["overlap"] = request.whole_form_field("overlap", plan.overlap, 1, 1000)
+    if "topics" in request.form:
+        wishes["topics"] = tuple(_lines(request.form_fields("topics")))
+    if request.form_field("order"):
+        wishes["order"] = request.form_field("order")
+    depth = request.whole_form_field("depth", plan.depth, 1, 100_000) if request.form_field("depth").strip() else 0
+    if depth and depth != plan.depth:
+        wishes |= _deeper(bench, plan, depth)
+    after = change_round(bench.log, name, ChangeRequest(**wishes, **_topics_by(request, plan)), request.name)
+    request.site.trainer.want(after)
+    return ActionResult(link("/round", name=name), {"name": name})
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    """The lines of texts that are not empty, each once."""
+    return list(dict.fromkeys(line.strip() for text in texts for line in text.splitlines() if line.strip()))
+
+
+def _topics_by(request: PageRequest, plan: Round | None = None) -> dict[str, Any]:
+    """The fields of a change that say how topics find people; only what differs from the plan.
+
+    `topics_by` is any, even, named or choice; for named, `topic_people` has a line `TOPIC = NAME, NAME` for each topic.
+    """
+    way = request.form_field("topics_by")
+    if way not in ("", *TOPICS_BY):
+        raise Refusal(f"expected topics_by to be {', '.join(TOPICS_BY)}, found {way[:20]!r}")
+    if way == "even":
+        return {"assign_topics": True}
+    if way == "named":
+        people = _people_of_topics(_lines(request.form_fields("topic_people")))
+        return {} if plan is not None and people == plan.topic_people else {"topic_people": people}
+    if not way or (plan is not None and way == _way(plan)):
+        return {}
+    return {"choose_topics": way == "choice"}
+
+
+def _way(plan: Round) -> str:
+    """How the topics of a round find people."""
+    return "named" if plan.topic_people else "choice" if plan.choose_topics else "any"
+
+
+def _people_of_topics(lines: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """People by topic from lines such as `q1 = ann, bob`."""
+    people = {}
+    for line in lines:
+        topic, equals, names = line.rpartition("=")
+        if not equals or not topic.strip():
+            raise Refusal(f"expected TOPIC = NAME, NAME for each topic, found {line[:60]!r}")
+        people[topic.strip()] = tuple(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    return people
+
+
+def _deeper(bench: Bench, plan: Round, depth: int) -> dict[str, Any]:
+    """The fields of a change to another depth of the same runs; documents that have a label already are not added."""
+    if not plan.runs:
+        raise Refusal(f"round {plan.name!r} was not planned here; cranfield judge change changes its depth")
+    strategy = plan.strategy or plan.pooling
+    pool = PoolPlanQuestion(runs=list(plan.runs), strategy=strategy, depth=depth, cap=plan.cap, seed=plan.seed)
+    if plan.strategy:
+        return {"lists": _lists(bench, pool), "depth": depth}
+    to_judge = {(each.topic, each.document) for each in pool.documents(bench)[0]}
+    there = set(round_documents(bench.log, plan.name))
+    return {"pool": [each for each in pool.subjects(bench) if each in to_judge or each in there], "depth": depth}
+
+
+@action("/round/skipped", LEAD, "round_changes.change_round")
+def decide_skipped(request: PageRequest) -> ActionResult:
+    """Decide about a document that everybody skipped: offer it again, drop it, or judge it, which takes it out of the round."""
+    name, what = request.form_field("name"), request.form_field("what")
+    subject = request.form_field("topic"), request.form_field("document")
+    if what not in ("offer", "drop", "judge"):
+        raise Refusal(f"expected offer, drop or judge, found {what[:20]!r}")
+    wish = ChangeRequest(offer=[subject]) if what == "offer" else ChangeRequest(drop=[subject])
+    change_round(request.site.bench.log, name, wish, request.name)
+    to = link("/judge", topic=subject[0], document=subject[1]) if what == "judge" else link("/round", name=name)
+    return ActionResult(to, {"name": name, "what": what})
 
 
 @action("/round", LEAD, "judging.set_state")

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.base.card import document_card
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
 from cranfield.http.refusal import NotFound, Refusal
 from cranfield.judging.event import Event
+from cranfield.judging.event_intake import refuse_unknown_ids
 from cranfield.judging.log_queries import blame, documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
+from cranfield.workbench.assessment import image_hosts, image_link
 from cranfield.workbench.job_answers import MEASURES, JobAnswer, answer_page, ask, ask_scores, judgment_options
 from cranfield.workbench.jobs import Failed
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
+from cranfield.workbench.pages.guidelines import current_hash
 from cranfield.workbench.rendering import marked, marked_around
 from cranfield.workbench.routes import NOTHING, PARTS, ActionResult, Page, PageRequest, action, page
 
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cranfield.inputs.workspace import Bench
+    from cranfield.workbench.site import Site
 
 
 def topics_with_counts(bench: Bench, blind: bool = False) -> list[dict[str, Any]]:
@@ -41,13 +47,18 @@ def topics_with_counts(bench: Bench, blind: bool = False) -> list[dict[str, Any]
     ]
 
 
-def judge_now(bench: Bench, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
+def judge_now(site: Site, assessor: str, topic: str, document: str, grade: float, id: str = "") -> bool:
     """Label a document outside any round; False if this person has already given it the same grade."""
+    bench = site.bench
     scale = bench.grades()
     if scale and grade not in scale:
         grades = ", ".join(f"{each:g}" for each in scale)
         raise DataError(f"expected a grade of {grades}, found {grade:g}")
-    event = Event(topic=topic, document=document, grade=grade, assessor=assessor, list="topic", id=id)
+    label = {"topic": topic, "document": document, "grade": grade, "assessor": assessor, "id": id}
+    event = Event.of({**label, "list": "topic", "guideline": current_hash(bench)})
+    refusal = refuse_unknown_ids(event, site.known_ids())
+    if refusal is not None:
+        raise DataError(refusal[1])
 
     def is_new(labels: list[Event]) -> bool:
         return not any(each.assessor == assessor and each.grade == grade and not each.repeat for each in labels)
@@ -252,7 +263,7 @@ def judge_this(request: PageRequest) -> ActionResult:
     name, document, grade = request.form_field("topic"), request.form_field("document"), request.number("grade")
     if grade is None or not name or not document:
         raise Refusal("a label needs a topic, a document and a grade")
-    new = judge_now(request.site.bench, request.name, name, document, grade, request.form_field("id"))
+    new = judge_now(request.site, request.name, name, document, grade, request.form_field("id"))
     along = {key: request.form_field(key) for key in ("one", "other", "measure", *CARRIED)}
     back = link("/topic", topic=name, document=document, **along)
     return ActionResult(f"{back}#pane", {"topic": name, "document": document, "grade": grade, "new": new})
@@ -273,11 +284,14 @@ def document(request: PageRequest) -> Page:
     cut = content.text if request.text("all") else content.text[:LONGEST]
     spans = marks(cut, query) if query else []
     fields = {name: value for name, value in content.fields.items() if isinstance(value, (str, int, float))}
-    values = {"id": content.id, "title": content.title, "text": content.text, "fields": fields}
-    values |= {"topic": topic, "query": query}
+    template = request.site.bench.card()
+    card = document_card(template, content, partial(image_link, identity))
+    values = {"id": content.id, "title": card.title, "text": content.text, "fields": fields}
+    values |= {"topic": topic, "query": query, **({} if template is None else {"card": card._asdict()})}
     before, after = marked_around(cut, spans, best_passage(cut, query)[0] if spans else 0)
-    context = {"before": before, "after": after, "left": len(content.text) - len(cut)}
-    return Page(content.title or content.id, "document.html", values, context)
+    context = {"before": before, "after": after, "left": len(content.text) - len(cut), "card": template and card}
+    scripts, hosts = () if template is None else ("card.js",), image_hosts(request.site.bench)
+    return Page(card.title or content.id, "document.html", values, context, scripts=scripts, image_hosts=hosts)
 
 
 @page("/label", VIEWER, "judging.blame", table=True, menu=("look", 30, ""), reveals=PARTS)
@@ -287,9 +301,11 @@ def label(request: PageRequest) -> Page:
     history = blame(request.site.bench.log, topic, document)
     if request.blind:
         history = replace(history, events=list(_own_events(history.events, request.name)))
+    used = {event.guideline for event in history.events}
+    versions = {key: version for key, version in history.versions.items() if key in used}
     values = {**history.to_dict(), "query": request.site.query_of(topic), "blind": request.blind}
     table = history.to_csv(spreadsheet=True) if history.events else "time\n"
-    return Page(f"Labels of {document}", "label.html", values, {"blame": history}, table)
+    return Page(f"Labels of {document}", "label.html", values, {"blame": history, "versions": versions}, table)
 
 
 def _own_events(events: Sequence[Event], assessor: str) -> Iterator[Event]:

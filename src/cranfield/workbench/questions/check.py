@@ -15,7 +15,7 @@ from cranfield.inputs.selection import of_runs
 from cranfield.workbench.question import Names, Tell, WorkbenchQuestion, details_html, scrolling_table
 
 if TYPE_CHECKING:
-    from cranfield.inputs.inputs import RunFile
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
 
 

@@ -135,9 +135,10 @@ class CompareQuestion(PairQuestion, ScoringQuestion):
 
     def _scope(self, bench: Bench, report: Report) -> str:
         """The topics and judgments of the comparison, as a sentence."""
-        topics = counted(len(report.comparison.scores.topics), "topic")
+        scores = report.comparison.scores
+        topics, basis = counted(len(scores.topics), "topic"), scores.judgments_in_words()
         some = f" with {self.value!r} as {self.column}" if self.column else ""
-        return f"{topics}{some}, {self.which(bench).in_words}"
+        return f"{topics}{some}{basis.removeprefix(topics)}, {self.which(bench).in_words}"
 
     def to_csv(self, answer: Answer) -> str | None:
         assert isinstance(answer, Both)

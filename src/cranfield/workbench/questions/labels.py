@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import Choice, Flag, Text, shortened
+from cranfield.base.results import Answer, Table
 from cranfield.inputs.selection import JudgmentSource, basis
 from cranfield.judging.agreement import VIEWS, Agreements
 from cranfield.judging.event import RELEVANCE
+from cranfield.judging.version_cache import summary_of
+from cranfield.judging.versions import thaw
 from cranfield.reports.charts import Chart, interval_chart, line_chart
-from cranfield.workbench.question import RunsQuestion, Tell, Words, answer_html, figures_html, refuse_policy
+from cranfield.workbench.question import (
+    RunsQuestion,
+    Tell,
+    Words,
+    WorkbenchQuestion,
+    answer_html,
+    figures_html,
+    refuse_policy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.base.results import Answer
-    from cranfield.inputs.inputs import RunFile
+    from cranfield.base.results import Layout, Part
+    from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
+    from cranfield.judging.version_cache import VersionSummary
 
 
 RANKABLE = 3  # runs needed for a rank correlation
@@ -84,6 +96,35 @@ def _charts(answer: Agreements) -> Iterator[tuple[Chart, str]]:
 def _rounds(bench: Bench) -> list[str]:
     with bench.log.reading() as transaction:
         return sorted(plan.name for plan, _ in transaction.all_rounds())
+
+
+@dataclass(frozen=True, repr=False)
+class CheckedVersion(Answer):
+    """A version whose qrels fit their hash."""
+
+    name: str
+    summary: VersionSummary
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield f"{self.name}: {sum(self.summary.grades.values()):,} judgments fit the hash"
+        yield Table(["grade", "documents"], [[grade, f"{count:,}"] for grade, count in self.summary.grades.items()])
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        return {"name": self.name, "topics": self.summary.topics, "grades": self.summary.grades}
+
+
+class VersionQuestion(WorkbenchQuestion):
+    """Whether the qrels of a version fit their hash: they are computed from the log, and cached."""
+
+    name = "version"
+    activity = "computing the judgments again"
+    version = Text(..., "the version")  # type: ignore[arg-type]
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        return basis(bench, JudgmentSource("log", self.version), "")
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        return CheckedVersion(self.version, summary_of(thaw(bench.log, self.version)))
 
 
 class VersionDiffQuestion(RunsQuestion):

@@ -1,9 +1,10 @@
 // Deciding where people differ: the next document is here before it is asked for; decisions wait in the outbox.
 import { ask, newId } from "./net.js";
 import { Outbox } from "./queue.js";
-import { listen } from "./keys.js";
+import { RepeatGuard, listen } from "./keys.js";
 import { button, tell, wake } from "./unsent.js";
 import { build } from "./text.js";
+import { showCard } from "./card.js";
 
 const $ = (id) => document.getElementById(id);
 const config = JSON.parse($("config").textContent);
@@ -67,7 +68,7 @@ const show = () => {
   $("need-id").textContent = `topic ${item.topic}`;
   $("need-text").replaceChildren(...[need.description, need.narrative].filter((text) => text && text !== need.title).map((text) => Object.assign(make("p", text, "text"), { dir: "auto" })));
   $("opinions").replaceChildren(...opinions.map(opinion));
-  $("title").textContent = item.title || item.document;
+  showCard(item);
   $("doc-id").textContent = item.document;
   $("text").replaceChildren(build(item.text, item.marks, item.opens_at));
   $("state").hidden = item.text !== "";
@@ -154,12 +155,11 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   if (event.submitter && event.submitter.name === "grade") decide(Number(event.submitter.value));
 });
-form.addEventListener("click", (event) => { // the second click of a double click is about a document nobody has read
-  if (event.detail > 1 && event.target.closest(".grade, #skip, #undo")) event.preventDefault();
-}, true);
+const guard = new RepeatGuard();
+guard.watch(form, ".grade, #skip, #undo");
 $("note").addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); $("note").blur(); } });
-$("skip").addEventListener("click", (event) => { if (event.detail < 2) putOff(); });
-$("undo").addEventListener("click", (event) => { if (event.detail < 2) undo(); });
+$("skip").addEventListener("click", putOff);
+$("undo").addEventListener("click", undo);
 $("help").addEventListener("click", acts.help);
 
 const begin = async () => {
@@ -167,7 +167,7 @@ const begin = async () => {
   const values = await ask(`/adjudicate.json${location.search}`).catch(() => null);
   if (!values) return setTimeout(begin, 5000);
   if (values.state === "ready") take(values);
-  listen({ keys: config.keys, single: config.single, act: (name, digit) => { acts[name](digit); return true; } });
+  listen({ keys: config.keys, single: config.single, guard, guarded: ["grade", "skip", "undo"], act: (name, digit) => { acts[name](digit); return true; } });
   document.body.dataset.ready = "1";
 };
 begin();

@@ -3,6 +3,7 @@ import { ask } from "./net.js";
 import { make, refusal, upload } from "./upload.js";
 
 for (const form of document.querySelectorAll("form.upload")) {
+  const page = form.getAttribute("action") || "/import";
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const outcome = form.querySelector(".outcome"), button = form.querySelector("button");
@@ -18,8 +19,8 @@ for (const form of document.querySelectorAll("form.upload")) {
       const fields = new URLSearchParams({ do: form.dataset.do });
       for (const input of form.querySelectorAll("input:not([type=file]), select")) fields.set(input.name, input.value);
       const headers = { "Content-Type": "application/x-www-form-urlencoded" };
-      await ask("/import.json", { method: "POST", headers, body: fields.toString() });
-      location.href = "/import#task";
+      await ask(`${page}.json`, { method: "POST", headers, body: fields.toString() });
+      location.href = `${page}#task`;
       location.reload();
     } catch (error) {
       outcome.replaceChildren(refusal(error));

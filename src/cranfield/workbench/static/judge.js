@@ -1,9 +1,11 @@
 // Judging: the next document is painted from what is already here, and the judgment goes to the server behind it.
 import { ask, newId } from "./net.js";
 import { Outbox } from "./queue.js";
-import { listen } from "./keys.js";
+import { RepeatGuard, listen } from "./keys.js";
 import { button, tell } from "./unsent.js";
-import { build, places } from "./text.js";
+import { MOST_PLACES, build, inPoints, inUnits, places, placesIn, rangesOf } from "./text.js";
+import { Drafts } from "./drafts.js";
+import { fetchImages, showCard } from "./card.js";
 import { askOrSaved, saveForReload } from "./offline.js";
 
 const $ = (id) => document.getElementById(id);
@@ -22,11 +24,14 @@ let looking = -1; // at which of them, or at what is to be judged
 let view = null; // the document on the screen
 let changes = ""; // the label that a grade would change
 let asking = null; // further aspects of the document on the screen
-let passage = "";
+let passages = []; // marked: start and end in the whole text, in code points
+let oldPassage = ""; // of a label whose passage has no places
 let spent = 0, since = performance.now();
 let found = null; // a text that is looked for
+let limited = false; // whether there may be more hits than are marked
 let hit = -1;
 
+const drafts = new Drafts(config.round);
 const keyOf = ({ topic, document }) => JSON.stringify([topic, document]);
 const said = (label) => label.kind === "skip" ? "skipped" : label.kind === "cannot-judge" ? "cannot judge" : `${label.grade}${label.sure === false ? "?" : ""}`;
 const announce = (text) => { $("announce").textContent = text; };
@@ -78,7 +83,11 @@ const save = () => {
 
 // texts of documents to come are made before they are needed
 const prepare = () => setTimeout(() => {
-  for (const item of items.slice(1)) item.node ||= build(item.text, item.marks, item.opens_at);
+  for (const item of items.slice(1)) {
+    if (item.node) continue;
+    item.node = build(item.text, item.marks, item.opens_at);
+    fetchImages(item);
+  }
 }, 0);
 
 let asked = null;
@@ -129,42 +138,47 @@ const paint = (item, label = null) => {
       return made;
     }));
   }
-  $("title").textContent = item.title || item.document;
+  showCard(item);
   $("doc-id").textContent = item.document;
   document.title = document.title.replace(/^.* · /s, `${item.title || item.document} · `);
   found = null;
+  limited = false;
   $("find").value = "";
+  fill(item, label);
   showText(item);
   $("state").hidden = item.found && item.text !== "";
   $("state").textContent = item.found ? "This document has no text." : "The collection does not have this document. Choose “cannot judge”.";
   showLooking(label);
-  fill(label);
   open(item, topic);
   announce(`${topic ? `New topic: ${need.title || item.topic}. ` : ""}${item.title || item.document}`);
   spent = 0;
   since = performance.now();
 };
 
+// text of the server is counted in code points, text here in UTF-16
+const isCut = (item) => !item.whole && item.length > inPoints(item.text);
+
 const showText = (item) => {
   $("text").replaceChildren(item.node || build(item.text, item.marks, item.opens_at));
   item.node = null;
+  showPassages();
   hit = -1;
   $("hits").textContent = "";
-  const cut = item.length > item.text.length && !item.whole;
+  const cut = isCut(item);
   $("cut").hidden = !cut;
   if (cut) {
     const link = document.createElement("a");
     link.href = `/document?${new URLSearchParams({ id: item.document, topic: item.topic, all: 1 })}`;
     link.textContent = "Show all";
     link.addEventListener("click", (event) => { event.preventDefault(); showAll(item); });
-    $("cut").replaceChildren(`${item.text.length.toLocaleString("en")} of ${item.length.toLocaleString("en")} characters, around the best passage. `, link);
+    $("cut").replaceChildren(`${inPoints(item.text).toLocaleString("en")} of ${item.length.toLocaleString("en")} characters, around the best passage. `, link);
   }
 };
 
 const showAll = async (item) => {
   try {
     const values = await ask(`/document.json?${new URLSearchParams({ id: item.document, topic: item.topic })}`);
-    Object.assign(item, { text: values.text, marks: [], opens_at: 0, whole: true });
+    Object.assign(item, { text: values.text, marks: [], opens_at: 0, start: 0, whole: true });
     if (view === item) showText(item);
   } catch (error) { announce(`The rest did not come: ${error.message}`); }
 };
@@ -176,15 +190,29 @@ const open = (item, topic) => {
   else if ($("title").getBoundingClientRect().top < 0) $("title").scrollIntoView({ block: "start" });
 };
 
-const fill = (label) => {
-  $("unsure").checked = !!label && label.sure === false;
-  $("note").value = (label && label.note) || "";
-  mark((label && label.passage) || "");
+// the fields of the form: the draft of a document, else its label
+const fill = (item, label) => {
+  const { note = "", sure = true, passages: marked = [], passage = "" } = item && drafts.get(keyOf(item)) || label || {};
+  $("unsure").checked = !sure;
+  $("note").value = note;
+  passages = marked;
+  oldPassage = marked.length ? "" : passage;
   for (const each of form.querySelectorAll(".grade")) {
     if (label && label.grade === Number(each.value)) each.setAttribute("aria-pressed", "true");
     else each.removeAttribute("aria-pressed");
   }
 };
+
+const prepared = () => ({ note: $("note").value, sure: !$("unsure").checked, passages, passage: oldPassage });
+const isEmpty = ({ note, sure, passages, passage }) => !note.trim() && sure && !passages.length && !passage;
+
+const storeDraft = () => {
+  if (!view || asking) return;
+  if (isEmpty(prepared()) && !changes) drafts.drop(keyOf(view));
+  else drafts.put(keyOf(view), prepared());
+};
+$("note").addEventListener("input", storeDraft);
+$("unsure").addEventListener("change", storeDraft);
 
 const showLooking = (label) => {
   $("looking").hidden = !label;
@@ -233,9 +261,11 @@ document.addEventListener("visibilitychange", () => {
 const judge = (kind, grade) => {
   if (!view || asking) return false;
   const { topic, document } = view, sure = !$("unsure").checked, note = $("note").value.trim();
-  const event = { id: newId(), kind, topic, document, seconds: seconds(), ...(kind === "judgment" && { grade }), ...(!sure && { sure }), ...(note && { note }), ...(passage && { passage }), ...(changes && { changes }) };
-  const label = { ...event, sure, note, passage, title: view.title, before: changes ? labels.find((each) => each.id === changes) : undefined, aspects: [] };
+  const marked = passages.length ? { passages } : oldPassage ? { passage: oldPassage } : {};
+  const event = { id: newId(), kind, topic, document, seconds: seconds(), ...(kind === "judgment" && { grade }), ...(!sure && { sure }), ...(note && { note }), ...marked, ...(changes && { changes }) };
+  const label = { ...event, sure, note, passages, passage: oldPassage, title: view.title, before: changes ? labels.find((each) => each.id === changes) : undefined, aspects: [] };
   remember(view);
+  drafts.drop(keyOf(view));
   answered.set(keyOf(view), Infinity);
   labels = [label, ...labels.filter((each) => each.id !== changes && !(each.kind === "skip" && keyOf(each) === keyOf(label)))];
   const asks = kind === "judgment" ? config.aspects.filter((each) => each.from_grade === null || grade >= each.from_grade) : [];
@@ -271,11 +301,13 @@ const work = () => {
   if (items.length) return paint(items[0]);
   view = null;
   if (config.alone) return showNothing({ why: "kept" });
+  showCard({ title: "…" });
   $("title").textContent = navigator.onLine ? "The next document is on its way…" : "No connection: the next documents come when it is back";
   $("doc-id").textContent = "";
   $("text").replaceChildren();
   $("looking").hidden = $("cut").hidden = $("state").hidden = true;
-  fill(null);
+  fill(null, null);
+  showPassages();
   replenish();
 };
 
@@ -362,6 +394,8 @@ const undo = async () => {
   asking = null;
   showAsking();
   looking = -1;
+  const { note = "", sure = true, passages: marked = [], passage = "" } = last, draft = { note, sure, passages: marked, passage };
+  if (!isEmpty(draft)) drafts.put(keyOf(item), draft);
   if (!last.before) {
     answered.delete(keyOf(item));
     if (!items.some((each) => keyOf(each) === keyOf(item))) items.unshift(item);
@@ -386,47 +420,102 @@ const judgedElsewhere = (event) => {
 
 // within the document
 
-const mark = (text) => {
-  passage = text.slice(0, 20000);
-  $("passage").hidden = !passage;
-  $("passage").replaceChildren(...(passage ? [`Marked: “${passage.length > 160 ? `${passage.slice(0, 160)}…` : passage}” `, button("Remove", () => mark(""))] : []));
-  if (!passage && window.CSS && CSS.highlights) CSS.highlights.delete("passage");
+// a marked passage as places in the text that is here; null if it is elsewhere in the document
+const placesOf = ([start, end]) => {
+  const from = start - view.start, to = end - view.start;
+  return from < 0 || to > inPoints(view.text) ? null : inUnits(view.text, [[from, to]], 0)[0][0];
+};
+
+const showPassages = () => {
+  const spans = view && !view.bare ? passages.map(placesOf) : [], here = spans.filter(Boolean);
+  const texts = spans.map((span, i) => (span ? view.text.slice(...span) : `characters ${passages[i].join("–")}`));
+  $("passages").replaceChildren(...[...texts, ...(oldPassage ? [oldPassage] : [])].map((text, i) => {
+    const line = document.createElement("li"), quote = document.createElement("q"), remove = button("Remove", () => unmark(i));
+    quote.dir = "auto";
+    quote.textContent = text.length > 160 ? `${text.slice(0, 160)}…` : text;
+    remove.setAttribute("aria-label", `Remove mark ${i + 1}`);
+    line.append(quote, " ", remove);
+    return line;
+  }));
+  $("passages").hidden = !$("passages").children.length;
+  if (!window.CSS || !CSS.highlights) return; // the list shows them, too
+  if (here.length) CSS.highlights.set("passage", new Highlight(...rangesOf($("text"), here)));
+  else CSS.highlights.delete("passage");
+};
+
+const unmark = (i) => {
+  if (i < passages.length) passages = passages.filter((_, place) => place !== i);
+  else oldPassage = "";
+  showPassages();
+  storeDraft();
+  announce("The mark is removed.");
+};
+
+// passages in the order of the text; those that overlap or touch are one
+const joined = (spans) => spans.sort(([a], [b]) => a - b).reduce((before, [start, end]) => {
+  const last = before.at(-1);
+  if (!last || start > last[1]) return [...before, [start, end]];
+  return [...before.slice(0, -1), [last[0], Math.max(last[1], end)]];
+}, []);
+
+// what is selected; a tap on the button may have collapsed the selection just before
+let selected = { range: null, at: 0 };
+document.addEventListener("selectionchange", () => {
+  const selection = getSelection();
+  if (selection.rangeCount && !selection.isCollapsed) selected = { range: selection.getRangeAt(0).cloneRange(), at: performance.now() };
+});
+const selectedRange = () => {
+  const selection = getSelection();
+  if (selection.rangeCount && !selection.isCollapsed) return selection.getRangeAt(0);
+  return performance.now() - selected.at < 1000 ? selected.range : null;
 };
 
 const markSelection = () => {
-  const selection = getSelection();
-  const inside = selection.rangeCount && !selection.isCollapsed && $("text").contains(selection.getRangeAt(0).commonAncestorContainer);
-  if (!inside) {
-    announce(passage ? "The mark is removed." : "Select some of the text first.");
-    return mark("");
-  }
-  mark(selection.toString().trim());
-  if (window.CSS && CSS.highlights) CSS.highlights.set("passage", new Highlight(selection.getRangeAt(0).cloneRange()));
-  announce("Marked.");
+  const range = selectedRange(), count = passages.length + (oldPassage ? 1 : 0);
+  const spot = view && !view.bare && range ? placesIn($("text"), range, view.text) : null;
+  if (!spot) return count ? unmark(count - 1) : announce("Select some of the text first.");
+  const marked = joined([...passages, spot.map((place) => view.start + inPoints(view.text, place))]);
+  if (marked.length > config.passages) return announce(`At most ${config.passages} passages can be marked.`);
+  passages = marked;
+  oldPassage = "";
+  selected = { range: null, at: 0 };
+  getSelection().removeAllRanges();
+  showPassages();
+  storeDraft();
+  announce(`Marked: ${marked.length === 1 ? "one passage" : `${marked.length} passages`}.`);
 };
 
 const step = (by) => {
-  const hits = $("text").querySelectorAll("mark");
+  const hits = $("text").querySelectorAll("mark:not(.rest)");
   if (hits[hit]) hits[hit].classList.remove("at");
-  if (!hits.length) { $("hits").textContent = found ? "not found" : "no words of the need"; return; }
+  if (!hits.length) { $("hits").textContent = found ? (isCut(view) ? "not found in this part" : "not found") : "no words of the need"; return; }
   hit = hit < 0 ? (by > 0 ? 0 : hits.length - 1) : (hit + by + hits.length) % hits.length;
   hits[hit].classList.add("at");
   hits[hit].scrollIntoView({ block: "center" });
-  $("hits").textContent = `${hit + 1} of ${hits.length}`;
+  $("hits").textContent = `${hit + 1} of ${hits.length}${limited ? " or more" : ""}`;
 };
 
+const find = async () => {
+  const item = view;
+  found = $("find").value;
+  if (!item) return;
+  if (found && isCut(item)) { // the whole text is searched
+    $("hits").textContent = "searching…";
+    await showAll(item);
+    if (view !== item || $("find").value !== found) return;
+  }
+  const spans = found ? places(item.text, found) : item.marks;
+  limited = found && spans.length === MOST_PLACES;
+  $("text").replaceChildren(build(item.text, spans, found ? 0 : item.opens_at, !found));
+  showPassages();
+  hit = -1;
+  if (found) step(1);
+  else $("hits").textContent = "";
+};
 let typing = 0;
 $("find").addEventListener("input", () => {
   clearTimeout(typing);
-  typing = setTimeout(() => {
-    if (!view) return;
-    found = $("find").value;
-    const spans = found ? places(view.text, found) : view.marks;
-    $("text").replaceChildren(build(view.text, spans, found ? 0 : view.opens_at, !found));
-    hit = -1;
-    if (found) step(1);
-    else $("hits").textContent = "";
-  }, 120);
+  typing = setTimeout(find, 120);
 });
 $("find").addEventListener("keydown", (event) => {
   if (event.key === "Enter") { event.preventDefault(); step(event.shiftKey ? -1 : 1); }
@@ -456,7 +545,7 @@ const grade = (digit) => {
 
 const acts = {
   grade,
-  unsure: () => { $("unsure").checked = !$("unsure").checked; announce($("unsure").checked ? "Not sure." : "Sure."); },
+  unsure: () => { $("unsure").checked = !$("unsure").checked; storeDraft(); announce($("unsure").checked ? "Not sure." : "Sure."); },
   cannot: () => judge("cannot-judge"),
   skip: () => (asking ? answer(null) : judge("skip")),
   undo,
@@ -471,7 +560,8 @@ const acts = {
   help,
 };
 
-listen({ keys: config.keys, single: config.single, act: (name, digit) => { acts[name](digit); return true; } });
+const guard = new RepeatGuard();
+listen({ keys: config.keys, single: config.single, guard, guarded: ["grade", "cannot", "skip", "undo", "mark"], act: (name, digit) => { acts[name](digit); return true; } });
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -479,10 +569,8 @@ form.addEventListener("submit", (event) => {
   if (by && by.name === "grade") judge("judgment", Number(by.value));
   else if (by && by.name === "kind") acts[by.id]();
 });
-form.addEventListener("click", (event) => { // the second click of a double click is about a document nobody has read
-  if (event.detail > 1 && event.target.closest(".grade, #skip, #cannot, #undo")) event.preventDefault();
-}, true);
-$("undo").addEventListener("click", (event) => { if (event.detail < 2) undo(); });
+guard.watch(form, ".grade, #skip, #cannot, #undo");
+$("undo").addEventListener("click", undo);
 $("mark").addEventListener("mousedown", (event) => event.preventDefault()); // the selection stays
 $("mark").addEventListener("click", markSelection);
 $("help").addEventListener("click", help);
@@ -498,9 +586,12 @@ const begin = async () => {
   for (const each of form.querySelectorAll(".aspect")) each.remove();
   told();
   outbox.flush();
-  if (config.at && !begun) view = { topic: config.at[0], document: config.at[1], title: $("title").textContent, text: $("text").textContent, marks: [], opens_at: 0, found: true, bare: true };
+  if (config.at && !begun) view = { topic: config.at[0], document: config.at[1], title: $("title").textContent, text: $("text").textContent, marks: [], opens_at: 0, start: 0, length: 0, found: true, bare: true };
   if (view && outbox.rows().some((row) => row.event.document && keyOf(row.event) === keyOf(view))) view = null;
-  if (view && !begun) items.push(view);
+  if (view && !begun) {
+    items.push(view);
+    if (!config.alone) fill(view, null);
+  }
   begun = true;
   if (view && $("best") && $("best").previousSibling && $("best").previousSibling.textContent.length + $("best").offsetTop > 2 * LONG) $("best").scrollIntoView({ block: "center" });
   const asked = performance.now();
@@ -517,9 +608,13 @@ const begin = async () => {
   more = values.more_labels;
   for (const item of values.items) { // what the page itself brought, with its text
     const bare = items.find((each) => each.bare && keyOf(each) === keyOf(item));
-    if (bare) Object.assign(bare, item, { bare: false });
+    if (!bare) continue;
+    Object.assign(bare, item, { bare: false });
+    if (bare === view && $("text").textContent !== item.text) showText(bare); // HTML has no carriage returns, JSON has
   }
   if (config.alone && values.label) changes = values.label.id;
+  if (config.alone && view) fill(view, values.label);
+  showPassages();
   take(values, asked);
   if (!view && !items.length && !values.why && !config.alone) work();
   if (config.round) showLabels();

@@ -15,8 +15,36 @@ const is = (event, key) => {
   return event.altKey && /^[a-z]$/i.test(key) && event.code === `Key${key.toUpperCase()}`; // Alt types other letters on some
 };
 
-// keys: name → key; act(name, digit) is true if there was something to do
-export const listen = ({ keys, single, act }) => {
+const HASTY = 300; // ms
+
+// The same input again within HASTY is a key that bounces, a double click or a double tap: about a document nobody has read.
+export class RepeatGuard {
+  #last = "";
+  #at = -Infinity;
+
+  refuses(input) {
+    const now = performance.now(), hasty = input === this.#last && now - this.#at < HASTY;
+    this.#last = input;
+    this.#at = now;
+    return hasty;
+  }
+
+  // the same for buttons of a form, whether they are clicked, tapped or pressed with Enter
+  watch(form, buttons) {
+    form.addEventListener("click", (event) => {
+      if (!event.target.closest(buttons)) return;
+      if (!this.refuses(event.detail ? "pointer" : "button") && event.detail < 2) return;
+      event.preventDefault();
+      event.stopPropagation();
+    }, true);
+    form.addEventListener("keydown", (event) => { // Enter that is held down clicks again and again
+      if (event.repeat && event.target.closest(buttons)) event.preventDefault();
+    });
+  }
+}
+
+// keys: name → key; act(name, digit) is true if there was something to do; `guard` refuses hasty repeats of the acts in `guarded`
+export const listen = ({ keys, single, act, guard, guarded = [] }) => {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey || event.getModifierState("AltGraph")) return;
     if (typing(event.target)) {
@@ -27,7 +55,8 @@ export const listen = ({ keys, single, act }) => {
     const name = Object.keys(keys).find((each) => is(event, keys[each]));
     const digit = name ? "" : digitOf(event);
     if (!name && !digit) return;
-    if (event.repeat) event.preventDefault();
+    const hasty = guard && guard.refuses(`${name || "grade"} ${digit}`) && guarded.includes(name || "grade");
+    if (event.repeat || hasty) event.preventDefault();
     else if (act(name || "grade", digit)) event.preventDefault();
   });
 };

@@ -2,14 +2,15 @@
 // documents for such a page. Browsers allow a service worker over https they trust, and on this machine itself.
 import { ask } from "./net.js";
 
-const CACHE = `cranfield ${document.body.dataset.mark || ""}`;
+const HOME = "/static/".slice(0, -"static/".length); // where the workspace begins
+const CACHE = `cranfield${HOME.slice(0, -1)} ${document.body.dataset.mark || ""}`;
 const available = "serviceWorker" in navigator && isSecureContext;
 export const reloadNote = available
   ? "You can load this page again without a connection."
   : "Do not reload this page without a connection: this browser allows that over trusted https and on 127.0.0.1 only.";
 
 const start = async () => {
-  await navigator.serviceWorker.register(document.querySelector("meta[name=worker]").content, { scope: "/" });
+  await navigator.serviceWorker.register(document.querySelector("meta[name=worker]").content, { scope: HOME });
   const { active } = await navigator.serviceWorker.ready;
   const urls = [location.href, ...performance.getEntriesByType("resource").map((each) => each.name)];
   const channel = new MessageChannel();

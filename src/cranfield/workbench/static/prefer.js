@@ -1,9 +1,10 @@
 // Preferring one of two: the next pair is here before it is asked for; preferences wait in the outbox.
 import { newId } from "./net.js";
 import { Outbox } from "./queue.js";
-import { listen } from "./keys.js";
+import { RepeatGuard, listen } from "./keys.js";
 import { tell, wake } from "./unsent.js";
 import { build } from "./text.js";
+import { fieldBox } from "./card.js";
 import { askOrSaved, saveForReload } from "./offline.js";
 
 const $ = (id) => document.getElementById(id);
@@ -64,8 +65,13 @@ const list = (entries) => {
   }));
   return entries.length ? body : make("p", "No results.");
 };
-const text = (side) => {
+const documentOf = (side) => {
   if (!side.found) return make("p", "The collection does not have this document.", "told");
+  const whole = document.createElement("div");
+  whole.append(fieldBox(side.above), text(side), fieldBox(side.below));
+  return whole;
+};
+const text = (side) => {
   if (!side.text) return make("p", "This document has no text.", "told");
   const body = make("div", "", "text");
   body.dir = "auto";
@@ -95,7 +101,7 @@ const show = () => {
   for (const place of ["left", "right"]) {
     const side = view[place];
     $(`${place}-title`).textContent = lists ? "results" : side.title || side.document;
-    $(`${place}-side`).querySelector(".body").replaceChildren(lists ? list(side.entries) : text(side));
+    $(`${place}-side`).querySelector(".body").replaceChildren(lists ? list(side.entries) : documentOf(side));
   }
   if (before !== view) scrollTo(0, 0);
   announce(`${!before || before.topic !== view.topic ? `New topic: ${need.title || view.topic}. ` : ""}${lists ? "Two lists." : `A: ${view.left.title || view.left.document}. B: ${view.right.title || view.right.document}.`}`);
@@ -133,10 +139,9 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   if (event.submitter && event.submitter.name === "said") prefer(event.submitter.value);
 });
-form.addEventListener("click", (event) => { // the second click of a double click is about a pair nobody has read
-  if (event.detail > 1 && event.target.closest(".grade")) event.preventDefault();
-}, true);
-$("undo").addEventListener("click", (event) => { if (event.detail < 2) undo(); });
+const guard = new RepeatGuard();
+guard.watch(form, ".grade, #undo");
+$("undo").addEventListener("click", undo);
 $("help").addEventListener("click", acts.help);
 
 const begin = async () => {
@@ -144,7 +149,7 @@ const begin = async () => {
   const values = await askOrSaved(`/prefer.json?${new URLSearchParams({ comparison: config.comparison })}`, `prefer ${config.comparison}`);
   if (!values) return setTimeout(begin, 5000);
   take(values);
-  listen({ keys: config.keys, single: config.single, act: (name) => { if (acts[name]) acts[name](); return !!acts[name]; } });
+  listen({ keys: config.keys, single: config.single, guard, guarded: ["left", "right", "same", "undo"], act: (name) => { if (acts[name]) acts[name](); return !!acts[name]; } });
   document.body.dataset.ready = "1";
 };
 begin();

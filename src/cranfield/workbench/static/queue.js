@@ -27,7 +27,8 @@ export class Outbox {
   }
 
   add(event, group = "") {
-    this._put({ event, group, at: Date.now() });
+    const { guideline } = document.body.dataset; // the version of the guidelines on this page
+    this._put({ event: guideline && event.kind !== "withdrawal" ? { ...event, guideline } : event, group, at: Date.now() });
     this.changed();
     this.flush();
   }

@@ -10,7 +10,7 @@ const shown = (root, each) => {
   put(root, "done", `${each.done} of ${each.places}`);
   put(root, "out", each.out);
   put(root, "left", each.left);
-  put(root, "hours", each.hours_left ?? "–");
+  put(root, "hours", each.hours_left);
   const bar = root.querySelector("progress");
   if (bar) [bar.max, bar.value] = [Math.max(each.places, 1), each.done];
 };

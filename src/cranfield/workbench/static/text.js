@@ -2,7 +2,7 @@
 const PIECE = 20000;
 
 // places come in code points, as the server counts them; strings here in UTF-16
-const inUnits = (text, spans, at) => {
+export const inUnits = (text, spans, at) => {
   if (!/[\ud800-\udfff]/.test(text)) return [spans, at];
   const wanted = [...new Set([at, ...spans.flat()])].sort((a, b) => a - b), found = new Map();
   let units = 0, points = 0, next = 0;
@@ -15,17 +15,19 @@ const inUnits = (text, spans, at) => {
   return [spans.map(([a, b]) => [found.get(a), found.get(b)]), found.get(at)];
 };
 
+// the number of code points before a place of a text
+export const inPoints = (text, at = text.length) => at - (text.slice(0, at).match(/[\ud800-\udbff][\udc00-\udfff]/g) || []).length;
+
+export const MOST_PLACES = 5000; // that are marked at once
+
 // every place of a text that somebody looks for, whatever its case
 export const places = (text, wanted) => {
-  const spans = [], low = text.toLowerCase(), what = wanted.toLowerCase();
-  if (!what || low.length !== text.length) return what ? exact(text, wanted) : spans;
-  for (let at = low.indexOf(what); at >= 0 && spans.length < 5000; at = low.indexOf(what, at + what.length)) spans.push([at, at + what.length]);
-  return spans;
-};
-
-const exact = (text, wanted) => {
-  const spans = [];
-  for (let at = text.indexOf(wanted); at >= 0 && spans.length < 5000; at = text.indexOf(wanted, at + wanted.length)) spans.push([at, at + wanted.length]);
+  if (!wanted) return [];
+  const spans = [], pattern = new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu");
+  for (const { index, 0: { length } } of text.matchAll(pattern)) {
+    spans.push([index, index + length]);
+    if (spans.length === MOST_PLACES) break;
+  }
   return spans;
 };
 
@@ -61,19 +63,57 @@ export const build = (text, spans, at, counted = true) => {
       if (to > from) piece.append(text.slice(from, to));
       from = Math.max(from, to);
     };
-    for (; s < spans.length && spans[s][1] <= end; s++) {
-      const [a, b] = spans[s];
+    for (; s < spans.length && spans[s][0] < end; s++) {
+      const a = Math.max(spans[s][0], start), b = Math.min(spans[s][1], end);
       if (a < from) continue;
       add(a);
       const mark = document.createElement("mark");
       mark.textContent = text.slice(a, b);
+      if (a > spans[s][0]) mark.className = "rest"; // of a place across a cut
       piece.append(mark);
       from = b;
+      if (b < spans[s][1]) break;
     }
-    while (s < spans.length && spans[s][0] < end) s++; // a word across a cut is not marked
     add(end);
     if (piece !== whole) whole.append(piece);
     start = end;
   }
   return whole;
+};
+
+// the part of a range within a box as places of its text, without blanks at its ends; null if there is none
+export const placesIn = (box, range, text) => {
+  const inside = document.createRange();
+  inside.selectNodeContents(box);
+  if (!range.intersectsNode(box)) return null;
+  if (range.compareBoundaryPoints(Range.START_TO_START, inside) > 0) inside.setStart(range.startContainer, range.startOffset);
+  if (range.compareBoundaryPoints(Range.END_TO_END, inside) < 0) inside.setEnd(range.endContainer, range.endOffset);
+  const before = document.createRange();
+  before.setStart(box, 0);
+  before.setEnd(inside.startContainer, inside.startOffset);
+  let start = before.toString().length, end = start + inside.toString().length;
+  while (start < end && /\s/.test(text[start])) start++;
+  while (end > start && /\s/.test(text[end - 1])) end--;
+  if (isInside(text, start)) start--;
+  if (isInside(text, end)) end++;
+  return start < end ? [start, end] : null;
+};
+
+// whether a place is between the two halves of one character
+const isInside = (text, at) => /[\ud800-\udbff]/.test(text[at - 1] || "") && /[\udc00-\udfff]/.test(text[at] || "");
+
+// places of a box's text as ranges
+export const rangesOf = (box, spans) => {
+  const nodes = [], walker = document.createTreeWalker(box, NodeFilter.SHOW_TEXT);
+  for (let at = 0, node = walker.nextNode(); node; at += node.length, node = walker.nextNode()) nodes.push([at, node]);
+  const boundary = (place) => {
+    const [at, node] = nodes.findLast(([from]) => from <= place);
+    return [node, Math.min(place - at, node.length)];
+  };
+  return (nodes.length ? spans : []).map(([start, end]) => {
+    const range = document.createRange();
+    range.setStart(...boundary(start));
+    range.setEnd(...boundary(end));
+    return range;
+  });
 };

@@ -1,7 +1,8 @@
 // The service worker: pages of judging load from the network first. Without a connection they load as the same account
 // saw them last. Each account has one cache, and signing out empties all of them.
-const PAGES = new Set(["/judge", "/prefer", "/adjudicate"]);
-const PREFIX = "cranfield ";
+const PAGES = new Set(["/judge", "/search", "/prefer", "/adjudicate"]);
+const HOME = "/static/".slice(0, -"static/".length); // where the workspace begins: the server writes its prefix into scripts
+const PREFIX = `cranfield${HOME.slice(0, -1)} `; // workspaces of one server have caches of their own
 const CURRENT = "/current-account"; // in the cache `PREFIX`: the account that was signed in last
 const GATEWAY = [502, 504]; // a proxy whose server is down
 
