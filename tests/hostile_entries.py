@@ -52,6 +52,7 @@ PLAIN = {
     "judge estimate": "drawn.jsonl bm25.run",
     "judge freeze": "labels.jsonl spring",
     "judge next": "labels.jsonl --assessor ann",
+    "judge pseudonymise": "labels.jsonl ann",
     "judge round": "work.db --pool pool.jsonl",
     "judge set": "labels.jsonl 1 paused",
     "judge withdraw": "labels.jsonl --assessor bob",

@@ -161,6 +161,25 @@ def _withdraw(log: str, **what: Any) -> None:
     note(f"{count:,} events withdrawn in {masked(log)}")
 
 
+@log_command("pseudonymise")
+@click.argument("name")
+@option("--pseudonym NAME", "Pseudonym.  [default: person-1, or the next number that is free]", default="")
+@option("--changed-by NAME by", "Name of the person who does this.", default="")
+@options.shape("text", "json")
+def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
+    """Replace the name of an assessor by a pseudonym, everywhere in a log.
+
+    Labels, agreement, qrels and versions stay as they are. The account is switched off. Notes that may hold the name are
+    listed for you to read. Stop servers that have a JSON-lines log open.
+
+    \b
+    $ cranfield judge pseudonymise work.db ann
+    """
+    from cranfield.commands.judging import pseudonymise
+
+    show(pseudonymise(log, name, **how), shape)
+
+
 def _topic_people(
     ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> dict[str, tuple[str, ...]] | None:
@@ -297,8 +316,9 @@ def _change(log: str, round: str, everybody: bool, all_topics: bool, topics: str
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
 @option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
 @option("--topic ID", "Topic that the assessor chooses, in a round in which people choose.", default="")
+@option("--collection", "Collection with the texts of documents, for a round whose strategy reads them.")
 @options.shape("text", "json")
-def _next(log: str, assessor: str, round: str, n: int, topic: str, shape: str) -> None:
+def _next(log: str, assessor: str, round: str, n: int, topic: str, collection: str | None, shape: str) -> None:
     """Lease the next documents to an assessor.
 
     \b
@@ -309,7 +329,7 @@ def _next(log: str, assessor: str, round: str, n: int, topic: str, shape: str) -
     from cranfield.commands.judging import next_item
     from cranfield.judging.round_plan import NoLease
 
-    answer, choices = next_item(log, assessor, round, n, topic)
+    answer, choices = next_item(log, assessor, round, n, topic, collection)
     leases, reason = ([], answer._asdict()) if isinstance(answer, NoLease) else (answer, {})
     reason |= {"topics": [each._asdict() for each in choices]} if choices else {}
     if isinstance(answer, NoLease):

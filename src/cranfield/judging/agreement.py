@@ -447,14 +447,19 @@ def disagreements(events: Sequence[Opinion]) -> list[PoolItem]:
 
 
 def rankings(events: Sequence[Opinion], runs: list[Run], measures: list[str]) -> list[AssessorRanking]:
-    """Kendall's tau between two rankings of the runs: by one person's labels, and by everybody's latest labels."""
+    """Kendall's tau between two rankings of the runs: by one person's labels, and by everybody's latest labels.
+
+    Of the labels of a document, the latest comes last.
+    """
     if len(runs) < 3:
         raise DataError(f"tau of a ranking needs three runs or more, found {len(runs)}")
     everybody: Grades = {}
     own: dict[str, Grades] = {}
-    for event in events:
-        everybody.setdefault(event.topic, {})[event.document] = event.grade or 0.0
-        own.setdefault(event.assessor, {}).setdefault(event.topic, {})[event.document] = event.grade or 0.0
+    for labels in _by_document(events):
+        topic, document = labels[0].topic, labels[0].document
+        everybody.setdefault(topic, {})[document] = labels[-1].grade or 0.0
+        for event in labels:
+            own.setdefault(event.assessor, {}).setdefault(topic, {})[document] = event.grade or 0.0
     reference = evaluate(everybody, runs, measures)
     answer = []
     for assessor, scores in sorted(_scores_by_person(own, runs, measures), key=itemgetter(0)):

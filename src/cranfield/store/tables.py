@@ -205,6 +205,13 @@ guidelines = _table(
     *_texts("hash", "definition", "author", "created"),
 )
 
+pseudonyms = _table(
+    "pseudonyms",  # that took the place of names
+    *_keys("name"),
+    *_texts("author", "created"),
+    Column("events", Integer, nullable=False),
+)
+
 comparisons = _table("comparisons", *_keys("name"), *_texts("definition", "state", "created"))
 
 series = _table("series", *_keys("id"), *_texts("model", "definition", "created"))
@@ -283,6 +290,6 @@ topic_models = _table(
     *_keys("round", "topic"),
     *_columns(Integer, "labels", "relevant", nullable=False),
     Column("expected", Double),  # relevant documents that are left
-    *_texts("trained", "digest", "words", "documents"),  # digest: of the labels; documents: the next ones
+    *_texts("trained", "digest", "words", "documents"),  # digest: of what a model depends on; documents: the next ones
     info=PASSING,
 )

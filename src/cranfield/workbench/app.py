@@ -130,6 +130,9 @@ class _PageEndpoint:
         query = _fields(text, "surrogateescape")
         about: dict[str, Any] = {"account": account, "secret": secret, "twin": self.twin, "path": entry.path}
         about |= {"query": query, "address": request.client.host if request.client else ""}
+        about |= {
+            "forwarded": access_control.forwarded_name(request, self.site) if self.site.manner.auth_header else ""
+        }
         if entry.body == "file":
             with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
                 await _spool(request, file, self.site.limits.body_seconds, entry.largest or UPLOAD)
