@@ -25,7 +25,6 @@ from cranfield.retrieval.document_search import LONGEST_QUERY, search_documents,
 from cranfield.workbench.access_control import ASSESSOR
 from cranfield.workbench.assessment import ScriptReply, image_hosts, image_link, needs_of, own_label_view, terms
 from cranfield.workbench.browser_events import in_order, read_rows, refuse_first, script_events
-from cranfield.workbench.command_lines import fill, places_of
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from cranfield.workbench.assessment import AspectQuestion, GradeOption, OwnLabel
     from cranfield.workbench.site import Site
 
-COMMAND = "cranfield pool judge --search {topic} --collection {collection} --judgments {log} --assessor {assessor}"
 RESULTS = 10  # on a page
 LAST_RESULT = 1000
 SEARCHED = 1_000_000  # characters in which the snippet is searched
@@ -165,7 +163,6 @@ def _result(
 
 def _context(request: PageRequest, answer: SearchWork) -> dict[str, Any]:
     keys, for_script = keys_on(request.site.accounts.settings(request.name), "search")
-    names = {**places_of(request.site.bench), "topic": answer.topic, "assessor": request.name}
     here = {"topic": answer.topic, "query": answer.query}
     script = {
         **here,
@@ -179,7 +176,6 @@ def _context(request: PageRequest, answer: SearchWork) -> dict[str, Any]:
         "keys": keys,
         "script": script,
         "longest": LONGEST_QUERY,
-        "command": fill(COMMAND, names),
         **guidelines_shown(request),
         "before": link("/search", **here, **{"from": max(0, answer.first - RESULTS) or None}) if answer.first else "",
         "after": link("/search", **here, **{"from": answer.first + RESULTS}) if answer.more else "",
