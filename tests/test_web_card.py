@@ -20,6 +20,7 @@ from cranfield.judging.event import Event
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
 from cranfield.workbench.pages.prefer import open_comparison_of_runs
+from cranfield.workbench.rendering import statics
 from test_web_access import SCHEMES, SMALL, SMALLEST, WIDTHS, problems
 from workbench import Served, served, waited
 
@@ -337,6 +338,12 @@ def test_the_server_adds_no_blank_to_a_value(site: Served) -> None:
     page = site.client("ann", "assessor").get("/document?id=p1").text
     assert '<dt>Price</dt><dd><span dir="auto">12.50 EUR</span></dd>' in page
     assert '<dd><a href="https://shop.example/tea?id=1" target="_blank" rel="noopener noreferrer" dir="auto">' in page
+
+
+def test_the_script_asks_for_images_under_the_prefix_of_the_workspace() -> None:
+    script = statics("/garden")["card.js"].body.decode()
+    assert 'const IMAGE = "/garden/image";' in script
+    assert r"image.replace(/^\/image(?=\?)/, IMAGE)" in script  # the address in a value has no prefix
 
 
 def test_a_search_shows_the_fields_of_each_result(site: Served) -> None:

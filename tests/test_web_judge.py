@@ -178,7 +178,7 @@ def test_gold_repeats_and_others_leave_no_trace_in_the_browser(site: Served) -> 
     assert not any(word in told for word in ("gold", "repeat", "rank", "secret", "zebedee", "slot", "overlap"))
     mine = [event for event in events_of(site, name) if event.assessor == "ann"]
     assert any(event.repeat for event in mine)
-    assert {event.document for event in mine} >= set(gold)
+    assert {event.document for event in mine} & set(gold)  # gold comes at a constant rate, not all of it
     assert all(event.rank and event.list == "round blind" and event.source == "human" for event in mine)
 
 

@@ -84,6 +84,16 @@ def test_passages_are_stored_with_their_places_and_the_server_adds_their_text(si
     assert "wing […] \U0001f600\U0001f600" in page
 
 
+def test_passages_of_search_results_are_checked_like_others(site: Served) -> None:
+    client = site.client("sue", "assessor")
+    about = {"topic": "q1", "document": "odd", "grade": 1, "query": "wing", "rank": 1}
+    rows = [about | {"id": "s1", "passages": [[0, 10_000]]}, about | {"id": "s2", "passages": [[4, 8]]}]
+    reply = client.send("/search.json", {"events": rows}).json()
+    assert outcomes(reply) == ["refused", "kept"]
+    [event] = [event for event in site.bench.log.events() if event.id == "s2"]
+    assert (event.passages, event.passage) == (((4, 8),), "wing")
+
+
 def test_several_passages_are_marked_shown_and_removed_one_by_one(site: Served, browser: Any) -> None:
     name = opened(site, "several", ["odd", "d01"])
     watched = at(site, browser, name)

@@ -60,6 +60,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/import": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
     "/judge": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
+    "/judge/topics": [{"round": ROUND}, {"round": EVIL * 2}],
     "/label": [{"topic": TOPIC, "document": DOCUMENT}],
     "/login": [{"next": "/" + EVIL}],
     "/me": [{}],

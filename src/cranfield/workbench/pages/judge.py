@@ -74,7 +74,7 @@ def submit_labels(
     """
     bench, assessor, known = request.site.bench, request.name, request.site.known_ids()
     rows = with_guidelines(bench, rows)
-    texts = _texts_with_passages(request, rows)
+    texts = texts_with_passages(request, rows)
     if not name:
         events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, bench, assessor, texts, None), known)
         outcomes |= {event.id: submit_alone(bench.log, event, SERVER_FIELDS) for event in events}
@@ -102,14 +102,14 @@ def submit_labels(
     )
 
 
-def _texts_with_passages(request: PageRequest, rows: Sequence[Any]) -> dict[str, str]:
+def texts_with_passages(request: PageRequest, rows: Sequence[Any]) -> dict[str, str]:
     """The texts of the documents in which rows mark passages; read before the log is locked."""
     marked = [row.get("document") for row in rows if isinstance(row, dict) and row.get("passages")]
     documents = [request.site.document(each) for each in dict.fromkeys(marked[:MOST]) if isinstance(each, str)]
     return {each.id: each.text for each in documents if each is not None}
 
 
-def _with_passage_text(event: Event, texts: Mapping[str, str]) -> Event:
+def with_passage_text(event: Event, texts: Mapping[str, str]) -> Event:
     """The event with the text of its passages; DataError if they are not in the document."""
     if not event.passages:
         return event
@@ -133,7 +133,7 @@ def _event(
     if row.get("kind", "judgment") not in KINDS:
         raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
     fields = {name: row[name] for name in EVENT_FIELDS if row.get(name) is not None}
-    event = _with_passage_text(Event.of(fields, assessor=assessor, time=time), texts)
+    event = with_passage_text(Event.of(fields, assessor=assessor, time=time), texts)
     if event.kind == "withdrawal":
         return event
     plan = None if desk is None else desk.plan

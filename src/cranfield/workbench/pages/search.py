@@ -29,7 +29,7 @@ from cranfield.workbench.job_answers import ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
-from cranfield.workbench.pages.judge import label_rows, refuse_grade
+from cranfield.workbench.pages.judge import label_rows, refuse_grade, texts_with_passages, with_passage_text
 from cranfield.workbench.questions.search_index import ready_index
 from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
@@ -209,21 +209,22 @@ def submit_search_labels(request: PageRequest, rows: Sequence[Any]) -> list[Even
     """Add an assessor's labels of search results, each in a transaction of its own; return their outcomes."""
     known = request.site.known_ids()
     rows = with_guidelines(request.site.bench, rows)
-    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.name), known)
+    texts = texts_with_passages(request, rows)
+    events, outcomes = read_rows(rows, ROW_FIELDS, partial(_event, request.name, texts), known)
     log = request.site.bench.log
     for event in events:
         outcomes[event.id] = log.write(partial(_submit, request, event))
     return in_order(rows, outcomes)
 
 
-def _event(assessor: str, row: Mapping[str, Any], time: str) -> Event:
-    """The event of a row."""
+def _event(assessor: str, texts: Mapping[str, str], row: Mapping[str, Any], time: str) -> Event:
+    """The event of a row; `texts` are those of documents with marked passages."""
     if row.get("kind", "judgment") not in KINDS:
         raise DataError(f"expected a kind of {', '.join(KINDS)}, found {shortened(str(row['kind']))!r}")
     fields = {
         name: row[name] for name in (*LABEL_FIELDS, "id", "kind", "refers", "seconds") if row.get(name) is not None
     }
-    event = Event.of(fields, assessor=assessor, time=time)
+    event = with_passage_text(Event.of(fields, assessor=assessor, time=time), texts)
     if event.kind == "withdrawal":
         return event
     return replace(event, list=search_list(str(row.get("query") or "")), rank=row.get("rank"))

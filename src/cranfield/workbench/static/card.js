@@ -1,6 +1,9 @@
 // The fields of a document's card as nodes; card.html draws the same. Addresses come from the server, which has checked them.
 const make = (tag, values) => Object.assign(document.createElement(tag), values);
 
+const IMAGE = "/image"; // the server puts the prefix of the workspace here, and leaves it out of values
+const addressOf = (image) => image.replace(/^\/image(?=\?)/, IMAGE);
+
 const link = (href, content) => {
   const made = make("a", { href, target: "_blank", rel: "noopener noreferrer" });
   made.append(content);
@@ -8,7 +11,8 @@ const link = (href, content) => {
 };
 
 const valueNode = ({ text, url, image }) => {
-  if (image) return link(image, make("img", { referrerPolicy: "no-referrer", decoding: "async", loading: "lazy", alt: text, src: image }));
+  const src = addressOf(image);
+  if (src) return link(src, make("img", { referrerPolicy: "no-referrer", decoding: "async", loading: "lazy", alt: text, src }));
   const made = url ? link(url, text) : make("span", { textContent: text });
   made.dir = "auto";
   return made;
@@ -46,7 +50,7 @@ export const showCard = (item) => {
 // loads the images of a document that comes later
 export const fetchImages = ({ above = [], below = [] }) => {
   for (const { values } of [...above, ...below]) {
-    for (const { image } of values) if (image) make("img", { referrerPolicy: "no-referrer" }).src = image;
+    for (const { image } of values) if (image) make("img", { referrerPolicy: "no-referrer" }).src = addressOf(image);
   }
 };
 
