@@ -44,11 +44,16 @@ def verdict(evidence: ComparisonEvidence) -> list[str]:
 
     A warning comes first if little of a run is judged, or if there are too few topics; then no run is said to lead.
     """
-    few = too_few_topics(evidence.scores, evidence.alpha)
+    few = _few(evidence)
     *others, last = _claims(evidence)
     basis = _basis_of_two(evidence.scores) if _single(evidence) else evidence.scores.judgments_in_words()
     caution = [f"{few}; on these topics:"] if few else []
     return [*_little_judged(evidence), *caution, *others, f"{last} ({basis})" if basis else last]
+
+
+def _few(evidence: ComparisonEvidence) -> str:
+    """Why no run may be said to lead; empty if there are topics enough."""
+    return too_few_topics(evidence.scores, len(evidence.system_names()), evidence.alpha)
 
 
 def _basis_of_two(scores: Scores) -> str:
@@ -108,7 +113,7 @@ def _verdict_of_all(evidence: ComparisonEvidence) -> str:
         led[leader].append(f"{by} ({f'beats {number} others' if first else number})")
     settled = sum(evidence.significant(pair) for pair in evidence.pairs)
     share = f"{settled:,} of {counted(len(evidence.pairs), 'difference')} {'is' if settled == 1 else 'are'} significant"
-    first_by = "has the best mean of" if too_few_topics(evidence.scores, evidence.alpha) else "leads by"
+    first_by = "has the best mean of" if _few(evidence) else "leads by"
     leads = "; ".join(f"{leader} {first_by} {name_list(measures)}" for leader, measures in led.items())
     return f"{leads}; {share}"
 

@@ -16,9 +16,10 @@ from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
 from cranfield.http.refusal import NotFound, Refusal
+from cranfield.inputs.selection import LOG
 from cranfield.judging.event import Event
 from cranfield.judging.event_intake import refuse_unknown_ids
-from cranfield.judging.log_queries import blame, documents_labelled_by_people
+from cranfield.judging.log_queries import blame, count_current, documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
 from cranfield.workbench.assessment import image_hosts, image_link
 from cranfield.workbench.job_answers import MEASURES, JobAnswer, answer_page, ask, ask_scores, judgment_options
@@ -177,6 +178,7 @@ def _one_topic(request: PageRequest, name: str) -> Page:
         "other": other,
         "measure": measure,
         **({"unjudged": unjudged} if unjudged else {}),
+        **_judged(request, name),
     }
     along = {"one": one, "other": other} | {key: request.text(key) for key in ("measure", *CARRIED)}
     before, after = _around(request, name, one, other)
@@ -194,6 +196,14 @@ def _one_topic(request: PageRequest, name: str) -> Page:
         **judgment_options(request),
     }
     return answer_page(request, f"Topic {name}", "topic.html", values, context, job, SCRIPTS)
+
+
+def _judged(request: PageRequest, topic: str) -> dict[str, str]:
+    """How many judgments of the topic there are now; empty if the page uses others."""
+    if request.text("judgments") not in ("", LOG):
+        return {}
+    counts = count_current(request.site.bench.database, topic)
+    return {"judged": counts.in_words().partition(", on ")[0]}
 
 
 def _side_by_side(request: PageRequest, name: str, one: str, other: str, measure: str) -> tuple[JobAnswer, str]:
