@@ -27,7 +27,7 @@ from cranfield.judging.round_plan import (
     find_round,
     opened_round,
 )
-from cranfield.judging.rounds import refuse_plan, topic_sizes
+from cranfield.judging.rounds import refuse_plan, refuse_strangers, topic_sizes
 from cranfield.store.tables import items, places
 
 if TYPE_CHECKING:
@@ -248,7 +248,8 @@ def _refuse_change(
     opened, key = opened_round(connection, plan.name), itemgetter("item", "topic", "overlap")
     labels = [after.labels_wanted(opened, *key(row._mapping)) for row in documents.values()]
     subjects = [*documents, *((each.topic, each.document) for each in change.items)]
-    refuse_plan(connection, after, max([after.overlap, *labels]), topic_sizes(after, subjects))
+    refuse_strangers(connection, after)
+    refuse_plan(after, max([after.overlap, *labels]), topic_sizes(after, subjects))
 
 
 # history

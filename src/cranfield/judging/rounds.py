@@ -443,18 +443,21 @@ def topic_sizes(plan: Round, subjects: Sequence[tuple[str, str]]) -> dict[str, i
     return dict(Counter(topic for topic, _ in subjects if not plan.topics or topic in plan.topics))
 
 
-def refuse_plan(connection: Connection, plan: Round, most: int, topics: Collection[str]) -> None:
-    """Raise DataError for people without an account, more labels than people, or topics that are not theirs.
-
-    `most` is the largest number of labels that a document needs, `topics` are those of the round. Names are checked only if
-    there are accounts.
-    """
+def refuse_strangers(connection: Connection, plan: Round) -> None:
+    """Raise DataError for people without an account that may judge; names are checked only if there are accounts."""
     rows = connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.active)).all()
     known = {row.name for row in rows if Account(row.name, row.role, row.active).may(ROLES[1])}
     unknown = [name for name in plan.assessors if name not in known] if rows else []
     if unknown:
         names = ", ".join(sorted(known)) or "none"
         raise DataError(f"{shortened(unknown[0])!r} has no account that may judge; there are: {names}")
+
+
+def refuse_plan(plan: Round, most: int, topics: Collection[str]) -> None:
+    """Raise DataError for more labels than people, or topics that are not theirs.
+
+    `most` is the largest number of labels that a document needs, `topics` are those of the round.
+    """
     if plan.assessors and most > len(plan.assessors):
         problem = f"{most} labels per document need {most} people, and {len(plan.assessors)} are named"
         raise DataError(f"round {plan.name!r}: {problem}")
@@ -482,6 +485,9 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
         raise DataError(f"round {plan.name!r} has a pass mark but no gold to answer: give --gold")
     if plan.strategy and STRATEGIES.named(plan.strategy) and not len(plan.rankings):
         raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
+    pool = [each for each in items_of_round if each.role == "pool"]
+    most = max([each.overlap for each in pool], default=plan.overlap)
+    refuse_plan(plan, most, topic_sizes(plan, [(each.topic, each.document) for each in pool]))
 
 
 def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
@@ -491,9 +497,7 @@ def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
             raise DataError(f"round {plan.after!r} is not a qualifying round: open one with --gold and --pass first")
-        most = max([each.overlap for each in items_of_round if each.role == "pool"], default=plan.overlap)
-        topics = topic_sizes(plan, [each[:2] for each in items_of_round if each.role == "pool"])
-        refuse_plan(transaction.connection, plan, most, topics)
+        refuse_strangers(transaction.connection, plan)
         documents = [tuple(each) for each in items_of_round]
         transaction.apply(record("round", **asdict(plan), items=documents, at=transaction.now))
 
