@@ -240,7 +240,7 @@ PRESS = """async () => {
   while ((!shown() || shown() === before) && performance.now() - began < 2000) await new Promise(requestAnimationFrame);
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const took = performance.now() - began;
-  await new Promise((done) => setTimeout(done, 150));
+  await new Promise((done) => setTimeout(done, 500));
   return took;
 }"""
 
