@@ -301,7 +301,7 @@ def test_a_server_that_was_killed_in_the_middle_finishes_when_it_starts(work: An
     process.stop()
     assert (place / "qrels.txt").read_text() == "q1 0 d1 1\n"
     with closing(open_log(place / "work.db")) as log:
-        assert log.count() == 4
+        assert log.count() >= 4  # and the judgments of the collection
 
 
 def test_in_the_browser_a_lead_downloads_a_backup_and_restores_it_elsewhere(tmp_path: Path, browser: Any) -> None:

@@ -44,6 +44,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/api": [{}],
     "/backup": [{}],
     "/backup/file": [{}],
+    "/card": [{}, {"id": DOCUMENT}, {"id": EVIL * 2}],
     "/compare": [{}, {"one": RUN, "other": "plain.json", "measures": "nDCG@10 AP"}, {"one": RUN, "other": RUN}],
     "/diff": [{}, {"a": VERSION}],
     "/document": [

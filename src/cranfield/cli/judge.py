@@ -161,6 +161,25 @@ def _withdraw(log: str, **what: Any) -> None:
     note(f"{count:,} events withdrawn in {masked(log)}")
 
 
+@log_command("pseudonymise")
+@click.argument("name")
+@option("--pseudonym NAME", "Pseudonym.  [default: person-1, or the next number that is free]", default="")
+@option("--changed-by NAME by", "Name of the person who does this.", default="")
+@options.shape("text", "json")
+def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
+    """Replace the name of an assessor by a pseudonym, everywhere in a log.
+
+    Labels, agreement, qrels and versions stay as they are. The account is switched off. Notes that may hold the name are
+    listed for you to read. Stop servers that have a JSON-lines log open.
+
+    \b
+    $ cranfield judge pseudonymise work.db ann
+    """
+    from cranfield.commands.judging import pseudonymise
+
+    show(pseudonymise(log, name, **how), shape)
+
+
 def _topic_people(
     ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> dict[str, tuple[str, ...]] | None:

@@ -35,6 +35,15 @@ PLACE = 76
 @options.serving(8765, "Passwords and labels")
 @option("--accounts", "Require name and password on this machine too.", is_flag=True)
 @option("--allow-host NAME hosts", "Host name that browsers may use. Links contain the first.", multiple=True)
+@option(
+    "--auth-header NAME", "Header in which the proxy names the person, such as X-Forwarded-User. Needs --behind-proxy."
+)
+@option(
+    "--auth-role",
+    "Role of new names in that header; with none, a lead creates accounts by invitation.",
+    type=click.Choice(["viewer", "assessor", "none"]),
+    default="assessor",
+)
 @option("--link", "Print a new link to the running server, and exit.", is_flag=True)
 @option("--invite", "Print an invitation for this role to the running server, and exit.", type=RegistryName("roles"))
 @option("--example", "Fill a new FOLDER with the bundled collection and its runs.", is_flag=True)
@@ -54,7 +63,8 @@ def command(
     from cranfield.workbench.serve import folders_to_serve, new_link, serve, server_of
 
     address = {name: how[name] for name in ("host", "port", "accounts")}
-    manner = ServerSettings(**address, proxy=how["proxy"] or "", names=how["hosts"])
+    signing = {"auth_header": how["auth_header"] or "", "auth_role": how["auth_role"].replace("none", "")}
+    manner = ServerSettings(**address, proxy=how["proxy"] or "", names=how["hosts"], **signing)
     manner = checked(manner, how["certificate"], how["tls_key"], how["insecure"])
     if example and (len(folders) != 1 or parent is not None):
         raise click.UsageError("--example fills one FOLDER; name it alone")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from contextlib import closing
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.collection import Qrels
@@ -29,7 +28,7 @@ from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
-from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
+from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from cranfield.judging.assignments import Version
     from cranfield.judging.current_labels import RatedLabel
     from cranfield.judging.log_queries import Blame
+    from cranfield.judging.pseudonyms import Pseudonymisation
     from cranfield.judging.round_plan import RoundItem
     from cranfield.judging.rounds import TopicChoice
     from cranfield.judging.versions import VersionChanges, Versions
@@ -95,8 +95,12 @@ def add(
     tell_writing()
     if not events:
         return AddedEvents(0, 0)
+    versions = [version for file in files if file != "-" for version in guidelines_in(file)]
     with _opened(location) as log:
-        return log.add(events)
+        added = log.add(events)
+        for version in versions:
+            keep_guidelines(log, version)
+    return added
 
 
 def _collection_ids(collection: str | None) -> dict[str, Any]:
@@ -443,6 +447,14 @@ def _rows(judgments: str) -> list[tuple[str, str, float]]:
     return [(topic, document, grade) for topic, own in grades.items() for document, grade in own.items()]
 
 
+def pseudonymise(location: str, name: str, pseudonym: str = "", by: str = "") -> Pseudonymisation:
+    """Replace the name of an assessor by a pseudonym, everywhere in a log."""
+    from cranfield.judging.pseudonyms import pseudonymise
+
+    with _opened(location, new=False) as log:
+        return pseudonymise(log, name, pseudonym, by)
+
+
 def graded(location: str, policy: str | None = None) -> tuple[Qrels, LabelUncertainty]:
     """The qrels of a log by a policy (default: majority), or of a version (LOG@NAME), and their uncertainty."""
     from cranfield.judging.aggregation import uncertainty_of, uncertainty_of_version
@@ -579,7 +591,6 @@ def _opinions(
         rated = [each for each in rated if each.round == round]
         name = f"{name}, round {round}"
     cannot = sum(each.kind == "cannot-judge" for each in rated)
-    rated.sort(key=attrgetter("time", "id"))
     graded = [each for each in rated if each.grade is not None and each.aspect == aspect and each.source in whose]
     labels, again = ([each for each in graded if bool(each.repeat) == repeat] for repeat in (False, True))
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}

@@ -136,6 +136,7 @@ class LockedLog:
         self._unended = unended
         self._torn = torn  # after the complete lines; cut off only when something is appended
         self.size = size  # of the complete lines
+        self.status = os.fstat(file.fileno())
 
     def since(self, start: int) -> bytes:
         """The complete lines from a position on."""
@@ -161,9 +162,22 @@ class LockedLog:
 def locked_log(path: str | os.PathLike[str]) -> Iterator[LockedLog]:
     """Lock a log to append to it; a last line torn by a crash is overwritten."""
     where = os.fspath(path)
-    with write_errors(where), open(where, "a+b", buffering=0) as file:
-        _lock(file)
-        yield LockedLog(file, *_end(file, where))
+    with write_errors(where):
+        while True:
+            with open(where, "a+b", buffering=0) as file:
+                _lock(file)
+                if _is_replaced(file, where):  # by somebody who held the lock
+                    continue
+                yield LockedLog(file, *_end(file, where))
+                return
+
+
+def _is_replaced(file: io.FileIO, where: str) -> bool:
+    """Whether another file has taken the place of an open one."""
+    try:
+        return not os.path.samestat(os.fstat(file.fileno()), os.stat(where))
+    except FileNotFoundError:
+        return True
 
 
 def _write(file: io.FileIO, data: bytes) -> None:

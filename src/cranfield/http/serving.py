@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import socket
 import ssl
 from collections import Counter
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 EVERYWHERE = {"0.0.0.0", "::"}
+PEER = "cranfield.peer"  # in the scope of a request: the address of the other end of the connection
+TOKEN = re.compile(r"[A-Za-z0-9-]{1,100}")
 KEEP_ALIVE = 75  # seconds; the browser of an assessor who reads a document keeps its connection
 
 
@@ -34,11 +37,17 @@ class ServerSettings:
     proxy: str = ""  # the proxy whose forwarded client addresses are trusted
     names: tuple[str, ...] = ()  # further host names of the server
     path: str = ""  # the prefix of one of several workspaces, such as /garden
+    auth_header: str = ""  # in which the proxy names the person who is signed in
+    auth_role: str = ""  # of accounts that are made for new names in that header; empty: accounts must exist
 
     @property
     def scheme(self) -> str:
         """http or https, as the browser sees it."""
         return "https" if self.tls else "http"
+
+    def from_proxy(self, peer: str) -> bool:
+        """Whether an address is that of the proxy."""
+        return peer in _Addresses(self.proxy)
 
     @cached_property
     def hosts(self) -> frozenset[str]:
@@ -85,6 +94,11 @@ def checked(
     if certificate is not None:
         _refuse_certificate(certificate, key)
         refuse_readable(key or certificate)
+    if manner.auth_header and not manner.proxy:
+        problem = "--auth-header is trusted from a proxy alone: give its address, --behind-proxy ADDRESS"
+        raise ConventionError(f"{problem}; anybody else could send the header")
+    if manner.auth_header and not TOKEN.fullmatch(manner.auth_header):
+        raise ConventionError(f"--auth-header: expected the name of a header, found {manner.auth_header!r:.60}")
     if manner.proxy:
         return _behind(manner)
     if manner.local:
@@ -140,13 +154,15 @@ def server(
     Its parser h11 takes 64 KB of headers; other parsers promise no such limit.
     """
     import uvicorn
+    from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
     from cranfield.http.protocol import LimitedProtocol
 
     connections = listener.connections
     listener.encrypted = certificate is not None
     if manner.proxy:
-        application = PerAddress(application, connections.limits.per_address or 1)
+        limited = PerAddress(application, connections.limits.per_address or 1)
+        application = PeerRecorder(ProxyHeadersMiddleware(limited, trusted_hosts=manner.proxy))
     return uvicorn.Server(
         uvicorn.Config(
             application,
@@ -159,8 +175,7 @@ def server(
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=5,
-            proxy_headers=bool(manner.proxy),
-            forwarded_allow_ips=manner.proxy or None,
+            proxy_headers=False,  # see PeerRecorder
             ssl_certfile=certificate,
             ssl_keyfile=key,
         )
@@ -179,6 +194,17 @@ class _Addresses:
         except ValueError:
             return False
         return any(parsed in network for network in self._networks)
+
+
+class PeerRecorder:
+    """Records who is at the other end of a connection, before X-Forwarded-For says whom a proxy speaks for."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
+        """Handle one request."""
+        await self._application({**scope, PEER: (scope.get("client") or ("",))[0]}, receive, send)
 
 
 class PerAddress:

@@ -173,6 +173,12 @@ class ResultCache:
         write_bytes(self._path(question), [head, b"\n", body])
         self.sweep(question)
 
+    def clear(self) -> None:
+        """Remove every result."""
+        for name in os.listdir(self.folder):
+            with suppress(OSError):
+                os.unlink(os.path.join(self.folder, name))
+
     def sweep(self, but: str = "") -> None:
         """Remove the oldest results until the others fit."""
         files = []

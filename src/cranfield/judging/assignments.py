@@ -37,7 +37,7 @@ from cranfield.judging.round_plan import (
     positions,
 )
 from cranfield.store.hashes import CHANGE, ROUND, VERSION, keep_documents, keep_hash
-from cranfield.store.tables import events, items, places, round_changes, rounds, versions, withdrawn
+from cranfield.store.tables import events, items, places, pseudonyms, round_changes, rounds, versions, withdrawn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -380,6 +380,20 @@ class StateRecord(NamedTuple):
     state: Annotated[str, OneOf(STATES)]
 
 
+class PseudonymRecord(NamedTuple):
+    """The record that somebody's name was replaced by a pseudonym; the name itself is gone."""
+
+    name: Text
+    by: str
+    at: Text
+    events: ItemCount
+
+
+def _apply_pseudonym(connection: Connection, record: dict[str, Any]) -> None:
+    values = {"name": record["name"], "author": record["by"], "created": record["at"], "events": record["events"]}
+    connection.execute(insert(pseudonyms), values)
+
+
 @dataclass(frozen=True)
 class Version:
     """A frozen version: the policy, its settings, the place in the log, and the hash of the qrels."""
@@ -403,6 +417,7 @@ APPLIED = {
     "state": RecordKind(StateRecord, _apply_state),
     "change": RecordKind(RoundChange, _apply_change),
     "version": RecordKind(Version, _apply_version),
+    "pseudonym": RecordKind(PseudonymRecord, _apply_pseudonym),
 }
 
 

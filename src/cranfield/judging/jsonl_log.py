@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import threading
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +21,7 @@ from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.notifications import say
 from cranfield.base.schemas import check_line, parse_json
 from cranfield.formats.label_files import LockedLog, locked_log, torn_alone
-from cranfield.formats.streams import BOM, read_stream, reason
+from cranfield.formats.streams import BOM, read_stream, reason, replacement, synced_file
 from cranfield.judging.current_labels import LabelKey, current_events
 from cranfield.judging.event import DEFAULTS, KINDS, AddedEvents, Event, instant, new_events, refuse_unknown_withdrawals
 from cranfield.judging.log import Log
@@ -41,6 +42,7 @@ SEALED = (
     "change",
     "version",
     "series",
+    "pseudonym",
 )  # records that decide numbers; leases and questions come and go
 LONG_AGO = "0001-01-01T00:00:00.000000Z"  # of lines that name no time: they come before all that do
 
@@ -52,6 +54,11 @@ class LinesLog(Log):
         self.name = self.path = path
         self._clock = clock
         self._turn = threading.RLock()  # threads of this process; other processes wait for the file's lock
+        self._file = (0, 0)  # device and number of the file
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing of the file yet."""
         self._read = 0  # bytes
         self._lines = 0
         self._unended = False  # the last line that was read lacks its newline
@@ -88,7 +95,9 @@ class LinesLog(Log):
     def _refresh(self) -> None:
         try:
             with open(self.path, "rb") as file:
-                self._refuse_shorter(os.fstat(file.fileno()).st_size)
+                status = os.fstat(file.fileno())
+                self._refuse_replaced(status)
+                self._refuse_shorter(status.st_size)
                 file.seek(self._read)
                 data = read_stream(file, self.path, self._lines + 1)
         except FileNotFoundError:
@@ -103,11 +112,19 @@ class LinesLog(Log):
             whole = len(data)  # though its newline is missing; what is no line of a log is refused as one
         self._take(data[:whole])
 
+    def _refuse_replaced(self, status: os.stat_result) -> None:
+        """Raise DataError if another file has taken the place of the one whose lines were read (`rewrite`)."""
+        number = status.st_dev, status.st_ino
+        if self._read and self._file != number:
+            raise DataError(f"{self.path}: was rewritten while it was open; open it again")
+        self._file = number
+
     def _refuse_shorter(self, size: int) -> None:
         if size < self._read:
             raise DataError(f"{self.path}: has become shorter while it was open; open it again")
 
     def _catch_up(self, file: LockedLog) -> None:
+        self._refuse_replaced(file.status)
         self._refuse_shorter(file.size)
         self._take(file.since(self._read))
 
@@ -191,6 +208,32 @@ class LinesLog(Log):
             problem = str(error) if isinstance(error, DataError) else "was not written by this cranfield; upgrade it"
             raise BadLineError(self.path, number, problem) from None
 
+    def rewrite(
+        self,
+        change: Callable[[dict[str, Any]], dict[str, Any] | None],
+        last: Callable[[str], dict[str, Any]],
+    ) -> None:
+        """Write the file again: records that `change` answers with another one, and at the end the record of `last`.
+
+        Other lines stay as they are, byte by byte. `last` gets the time. An error leaves the file as it was.
+        """
+        with self._turn, locked_log(self.path) as file:
+            lines = file.since(0).split(b"\n")
+            for number, line in enumerate(lines):
+                if line.strip():
+                    new = change(_record(line.removeprefix(BOM), self.path, number + 1))
+                    lines[number] = line if new is None else _encoded(new)
+            if not lines[-1].strip():
+                lines.pop()
+            lines.append(_encoded(last(self._now())))
+            with replacement(os.path.realpath(self.path), self.path) as path:
+                with synced_file(path) as rewritten:
+                    rewritten.write(b"\n".join([*lines, b""]))
+                os.chmod(path, stat.S_IMODE(file.status.st_mode))
+            if self._tables is not None:
+                self._tables.close()
+            self._begin()
+
     def has_records(self) -> bool:
         """Whether the file holds anything but events, such as a round or a version."""
         with self._turn:
@@ -205,6 +248,10 @@ class LinesLog(Log):
         with self._turn:
             if self._tables is not None:
                 self._tables.close()
+
+
+def _encoded(record: dict[str, Any]) -> bytes:
+    return record_line(record).encode("utf-8", "surrogateescape")
 
 
 def record_line(record: dict[str, Any]) -> str:

@@ -372,7 +372,7 @@ class Leaseholder:
         """
         choices = [each for each in self.choices() if each.left] if self.plan.choose_topics else []
         if any(not each.taken for each in choices):
-            return NoLease(f"{self.assessor} has to choose a topic of round {self.plan.name!r}")
+            return NoLease(f"choose a topic of round {self.plan.name!r}")
         if choices:
             until = self.connection.execute(OTHERS, self.who | {"now": self.transaction.now}).scalar()
             return NoLease(f"all topics that are left for {self.assessor} are being judged by others", until)

@@ -321,6 +321,26 @@ class Accounts:
 
         return self.database.write(work)
 
+    def accept_as(self, secret: str, name: str) -> Account:
+        """Use an invitation for somebody whom a proxy has signed in: the account gets its role, and is made if necessary."""
+
+        def work(connection: Connection) -> Account:
+            now = self.database.now(connection)
+            open_one = (invitations.c.hash == hash_of(secret)) & (invitations.c.until > now)
+            row = connection.execute(delete(invitations).where(open_one).returning(invitations)).first()
+            if row is None or row.reset:
+                raise DataError("this invitation was used, has expired, or is for a password; ask for another")
+            if row.name and key_of(row.name) != key_of(name):
+                raise DataError(f"this invitation is for {row.name!r}, found {name!r}")
+            there = connection.execute(select(accounts).where(accounts.c.key == key_of(name))).first()
+            if there is None:
+                return self._create(connection, _named(name), row.role, None)
+            self._keep_a_lead(connection, name, row.role == "lead")
+            self._change(connection, name, role=row.role)
+            return _account(there)._replace(role=row.role)
+
+        return self.database.write(work)
+
     def invitations(self) -> list[Invitation]:
         """The open invitations."""
         return self._open_invitations()
@@ -388,6 +408,26 @@ class Accounts:
 
         self.database.write(work)
         return secret
+
+
+def rename_account(connection: Connection, name: str, pseudonym: str) -> int:
+    """Give an account a pseudonym, switch it off and end its access; return how many accounts had the name."""
+    key, new = key_of(name), key_of(pseudonym)
+    own = select(accounts).where(accounts.c.key == key)
+    row = connection.execute(own).first()
+    if connection.execute(select(accounts.c.key).where(accounts.c.key == new)).first() is not None:
+        raise DataError(f"there is an account {shortened(pseudonym)!r} already; choose another pseudonym")
+    if row is None:
+        return 0
+    leads = (
+        connection.execute(select(accounts.c.key).where(accounts.c.role == "lead", accounts.c.active)).scalars().all()
+    )
+    if leads == [key]:
+        raise DataError(f"{row.name} is the only lead; make somebody else a lead first")
+    for table in (sessions, tokens):
+        connection.execute(delete(table).where(table.c.account == key))
+    nobody = {"key": new, "name": pseudonym, "active": False, "password": None, "settings": "{}"}
+    return connection.execute(update(accounts).where(accounts.c.key == key).values(nobody)).rowcount
 
 
 def _account(row: Row[Any]) -> Account:

@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 AT_ONCE = 5000  # rows fetched from a server at a time
-RECORDS = ("events", "rounds", "versions", "comparisons", "series", "questions")  # a copy that lacks one is older
+RECORDS = (
+    "events",
+    "pseudonyms",
+    "rounds",
+    "round_changes",
+    "guidelines",
+    "versions",
+    "comparisons",
+    "series",
+    "questions",
+)
+"""A copy that lacks one of these is older."""
 KEPT = ("accounts",)  # of the database, not of the copy
 
 

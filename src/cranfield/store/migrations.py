@@ -191,6 +191,10 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
             created {text} NOT NULL)""",
         "CREATE INDEX guidelines_hash ON guidelines (hash)",
     ),
+    15: (  # Pseudonyms that took the place of names, and who replaced them.
+        """CREATE TABLE pseudonyms (
+            name {text} PRIMARY KEY, author {text} NOT NULL, created {text} NOT NULL, events {int} NOT NULL)""",
+    ),
 }
 
 

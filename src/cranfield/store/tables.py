@@ -205,6 +205,13 @@ guidelines = _table(
     *_texts("hash", "definition", "author", "created"),
 )
 
+pseudonyms = _table(
+    "pseudonyms",  # that took the place of names
+    *_keys("name"),
+    *_texts("author", "created"),
+    Column("events", Integer, nullable=False),
+)
+
 comparisons = _table("comparisons", *_keys("name"), *_texts("definition", "state", "created"))
 
 series = _table("series", *_keys("id"), *_texts("model", "definition", "created"))

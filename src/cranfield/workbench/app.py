@@ -130,6 +130,9 @@ class _PageEndpoint:
         query = _fields(text, "surrogateescape")
         about: dict[str, Any] = {"account": account, "secret": secret, "twin": self.twin, "path": entry.path}
         about |= {"query": query, "address": request.client.host if request.client else ""}
+        about |= {
+            "forwarded": access_control.forwarded_name(request, self.site) if self.site.manner.auth_header else ""
+        }
         if entry.body == "file":
             with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=self.site.bench.state) as file:
                 await _spool(request, file, self.site.limits.body_seconds, entry.largest or UPLOAD)
@@ -220,7 +223,7 @@ class _PageEndpoint:
 
 
 def attachment(name: str) -> str:
-    """The header that makes a browser save a reply under a name; a name that is not plain is sent in both spellings.
+    r"""The header that makes a browser save a reply under a name; a name that is not plain is sent in both spellings.
 
     >>> attachment('v "1".qrels')
     'attachment; filename="v__1_.qrels"; filename*=UTF-8\'\'v%20%221%22.qrels'

@@ -206,7 +206,7 @@ def _accounts(server: WorkspaceServer, request: Request) -> dict[str, Account]:
     accounts = {}
     for name, site in server.sites.items():
         with suppress(CranfieldError):
-            account, _, _ = access_control.identify(request, site)
+            account, _, _ = access_control.identify(request, site, enrol=False)
             if account is not None:
                 accounts[name] = account
     return accounts
@@ -239,7 +239,9 @@ def _shown(visit: _Visit, problem: str = "", name: str = "", status: int = 200) 
     values = {"workspaces": rows, "broken": broken, "problem": problem}
     if visit.request.scope["path"].endswith(".json"):
         return Response(as_json(values), status, media_type=JSON)
-    more = {"creates": bool(server.parent) and visit.leads, "accounts": server.manner.accounts, "name": name}
+    more = {"creates": bool(server.parent) and visit.leads, "name": name}
+    more |= {"accounts": server.manner.accounts and not server.manner.auth_header}
+    more |= {"request_proxy": bool(server.manner.auth_header)}
     more |= {"all": len(rows) == len(server.sites)}
     return Response(_page("workspaces.html", "Workspaces", **values, **more), status, media_type=HTML)
 
@@ -271,8 +273,8 @@ def _accepts(site: Site, key: str) -> bool:
 async def _sign_in(visit: _Visit) -> Response:
     """Sign in to every workspace where the name has this password. Each counts failed attempts by itself."""
     server, name = visit.server, visit.field("name").strip()
-    if not server.manner.accounts:
-        raise Refusal("these workspaces have no accounts", 403, safe="")
+    if not server.manner.accounts or server.manner.auth_header:
+        raise Refusal("nobody signs in with a password here", 403, safe="")
     holders = await run_sync(lambda: [site for site in server.sites.values() if site.accounts.find(name)])
     cookies, refusal = [], None
     for site in holders or list(server.sites.values())[:1]:  # an unknown name takes as long as a known one

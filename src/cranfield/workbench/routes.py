@@ -45,6 +45,7 @@ class PageRequest:
     file: Any = None  # an upload, where the route takes one
     secret: str = ""  # of the session, if there is one
     address: str = ""
+    forwarded: str = ""  # the name of the person, as the proxy says it
     twin: str = "html"
 
     @property

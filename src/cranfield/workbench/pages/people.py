@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from anyio.to_thread import run_sync
 
 from cranfield.base.errors import DataError
 from cranfield.http.refusal import NotFound, Refusal
 from cranfield.reports.qr_code import qr_svg
 from cranfield.store.roles import ROLES
-from cranfield.workbench.access_control import LEAD, NOBODY, VIEWER, refuse_role
+from cranfield.workbench.access_control import LEAD, NOBODY, PROXY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
 from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import READ
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.sign_in import SHORTEST
+
+if TYPE_CHECKING:
+    from cranfield.judging.pseudonyms import Pseudonymisation
 
 DAYS = 7  # until an invitation expires
 LONGEST_PATH = 2000  # characters of a path to return to
@@ -38,10 +43,13 @@ def enter(request: PageRequest) -> ActionResult:
 
 
 @page("/login", NOBODY, reveals=NOTHING)
-def login(request: PageRequest) -> Page:
+def login(request: PageRequest) -> Page | ActionResult:
     """Ask for name and password."""
     if request.account is None and not request.site.manner.accounts:
         refuse_role(request.path, VIEWER, None, request.site.manner)
+    if request.site.manner.auth_header:
+        refuse_role(request.path, VIEWER, request.account, request.site.manner)
+        return ActionResult("/")
     return _login(request, own_path(request.text("next", "/"), request.site.manner.path))
 
 
@@ -58,6 +66,8 @@ async def sign_in(request: PageRequest) -> Page | ActionResult:
     back = own_path(request.form_field("next", "/"), site.manner.path)
     if not site.manner.accounts:
         raise Refusal("this workspace has no accounts", 403, safe="")
+    if site.manner.auth_header:
+        raise Refusal("nobody signs in with a password here", 403, safe="", advice=PROXY)
     stored = await _checked_hash(request, name, password, "too many attempts to sign in")
     if stored is None:
         problem = "Name and password do not match."
@@ -88,7 +98,8 @@ async def _checked_hash(request: PageRequest, name: str, password: str, too_many
 def sign_out(request: PageRequest) -> ActionResult:
     """End this session."""
     request.site.accounts.end(request.secret)
-    return ActionResult("/login" if request.site.manner.accounts else "/", cookie="")
+    manner = request.site.manner
+    return ActionResult("/me" if manner.auth_header else "/login" if manner.accounts else "/", cookie="")
 
 
 @page("/join", NOBODY, "accounts.invitation", reveals=NOTHING)
@@ -101,10 +112,11 @@ def _join(request: PageRequest, secret: str, name: str = "", problem: str = "") 
     invitation = request.site.accounts.invitation(secret)
     if invitation is None:
         problem = "This invitation was used, has expired or was withdrawn. Ask a lead of the workspace for another."
-        return Page("Join", "join.html", {"problem": problem, "role": ""}, status=410)
+        return Page("Join", "join.html", {"problem": problem, "role": ""}, {"forwarded": ""}, status=410)
     values = {"role": invitation.role, "problem": problem}
     fixed = invitation.name
     context = {"invitation": secret, "name": fixed or name, "fixed": bool(fixed), "shortest": SHORTEST}
+    context["forwarded"] = request.forwarded
     return Page("Join", "join.html", values, context, status=400 if problem else 200)
 
 
@@ -116,6 +128,11 @@ async def accept(request: PageRequest) -> Page | ActionResult:
         raise Refusal("this workspace has no accounts", 403, safe="")
     if await run_sync(accounts.invitation, secret) is None:
         return await run_sync(_join, request, secret)
+    if request.site.manner.auth_header:
+        if not request.forwarded:
+            raise Refusal("the proxy did not say who you are", 403, advice=PROXY)
+        account = await run_sync(accounts.accept_as, secret, request.forwarded)
+        return ActionResult("/", {"name": account.name, "role": account.role})
     try:
         hashed = await request.site.passwords.hash(request.form_field("password"))
         account = await run_sync(accounts.accept, secret, name, hashed)
@@ -142,7 +159,9 @@ def me(request: PageRequest, token: str = "") -> Page:
         "tokens": tokens,
     }
     has_password = request.site.manner.accounts and accounts.password_hash(request.name) is not None
-    return Page(request.name, "me.html", values, {"has_password": has_password, "token": token})
+    by_proxy = bool(request.site.manner.auth_header)
+    context = {"has_password": has_password and not by_proxy, "by_proxy": by_proxy, "token": token}
+    return Page(request.name, "me.html", values, context)
 
 
 @action("/me", VIEWER, "accounts.set_settings", reveals=NOTHING)
@@ -189,7 +208,7 @@ def end_token(request: PageRequest) -> ActionResult:
 
 
 @page("/people", LEAD, "accounts.all", menu=("manage", 90, "People"))
-def people(request: PageRequest, invitation_link: str = "") -> Page:
+def people(request: PageRequest, invitation_link: str = "", renamed: Pseudonymisation | None = None) -> Page:
     """Every account, and the open invitations."""
     accounts = request.site.accounts
     names = ("name", "role", "active", "created")
@@ -197,8 +216,9 @@ def people(request: PageRequest, invitation_link: str = "") -> Page:
     open_ones = [each._asdict() for each in accounts.invitations()]
     values = {"people": rows, "invitations": open_ones, "accounts": request.site.manner.accounts}
     code = qr_svg(invitation_link, "QR code of the link") if invitation_link else ""
-    context = {"roles": ROLES, "link_to_give": invitation_link, "code": code, "days": DAYS}
-    return Page("People", "people.html", values, context, scripts=("copy.js",))
+    by_proxy = bool(request.site.manner.auth_header)
+    context = {"by_proxy": by_proxy, "roles": ROLES, "link_to_give": invitation_link, "code": code, "days": DAYS}
+    return Page("People", "people.html", values, {**context, "renamed": renamed}, scripts=("copy.js",))
 
 
 @action("/people", LEAD, "accounts.set_role")
@@ -216,6 +236,21 @@ def change(request: PageRequest) -> Page | ActionResult:
     else:
         raise Refusal("expected do to be role, on, off or reset")
     return ActionResult("/people", {"name": name})
+
+
+@action("/people/pseudonymise", LEAD, "judging.pseudonyms.pseudonymise")
+def pseudonymise_person(request: PageRequest) -> Page | ActionResult:
+    """Replace the name of a person by a pseudonym everywhere in the log, and switch the account off."""
+    from cranfield.judging.pseudonyms import pseudonymise
+
+    site, name = request.site, request.form_field("name").strip()
+    if not name:
+        raise Refusal("say whose name to replace")
+    done = pseudonymise(site.bench.log, name, request.form_field("pseudonym").strip(), request.name)
+    site.jobs.results.clear()  # they may hold the name
+    if request.twin == "json":
+        return ActionResult("/people", done.to_dict())
+    return people(request, renamed=done) if name != request.name else ActionResult("/", cookie="")
 
 
 @action("/people/invite", LEAD, "accounts.invite")

@@ -87,9 +87,8 @@ class PoolPlanQuestion(RunsQuestion):
     def subjects(self, bench: Bench) -> list[tuple[str, str]]:
         """Topic and document of everything in the pool, with or without a label."""
         files = inputs_of(bench, self.files(bench), rel=bench.relevant_from)
-        texts = bench.collection if STRATEGIES.named(self.strategy).reads else None
         how = {"strategy": self.strategy, "seed": self.seed, "cap": self.cap or None}
-        return [(each.topic, each.document) for each in pool(files, Depths(self.depth), collection=texts, **how).items]
+        return [(each.topic, each.document) for each in pool(files, Depths(self.depth), **how).items]
 
     def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
         """The documents of the round, the number left out because they are judged, and the frame of the sample.
