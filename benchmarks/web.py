@@ -211,7 +211,7 @@ def learning(plan: Plan, scale: float = 1.0) -> list[Row]:
                 taken = [] if page is None else sorted(page.evaluate(PRESS) / 1e3 for _ in range(presses))
             confirmed = len(tally.result().confirmed)
         with closing(open_bench(folder)) as bench, bench.log.reading() as transaction:
-            trained = sum(each.labels for each in find_models(transaction.connection, "1"))
+            trained = sum(each.labels for each in find_models(transaction, "1"))
     if not taken:
         return []
     where = f"Chromium, and {len(others)} people with {confirmed} labels; {trained} labels in the models"
@@ -244,7 +244,7 @@ PRESS = """async () => {
   while ((!shown() || shown() === before) && performance.now() - began < 2000) await new Promise(requestAnimationFrame);
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const took = performance.now() - began;
-  await new Promise((done) => setTimeout(done, 150));
+  await new Promise((done) => setTimeout(done, 500));
   return took;
 }"""
 

@@ -93,6 +93,7 @@ def shared_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     [first, *_] = cranfield.read_run(bench.run("bm25").path)[topic]
     bench.log.add([Event(topic=topic, document=first[0], grade=float(not qrels[topic].get(first[0])), assessor="cy")])
     _ask_a_model(bench, labels)
+    open_round(bench.log, Round(name="first"), [RoundItem(each.topic, each.document) for each in labels[:20:3]])
     made = Jobs(bench)
     made.workers = SharedWorkers()
     yield made
@@ -128,6 +129,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "agree": {},
     "calibrate": {"model": "m", "measures": "P@5"},
     "estimate": {"model": "m", "measures": "P@5"},
+    "recall": {"round": "first"},
     "reuse": {"new": "phrase", "depth": "10", "measures": "P@5"},
     "diff": {"a": "spring", "measures": "P@5"},
     "check": {},

@@ -77,7 +77,7 @@ def models(site: Served, name: str) -> list[TopicModel]:
         time.sleep(0.1)
     assert site.site.trainer.why == {}
     with site.bench.log.reading() as transaction:
-        return find_models(transaction.connection, name)
+        return find_models(transaction, name)
 
 
 def test_every_strategy_is_planned_previewed_opened_and_judged(site: Served) -> None:
@@ -101,7 +101,7 @@ def test_a_preview_names_the_first_documents_and_the_budget(site: Served) -> Non
     assert capped["labels"] == 2 * capped["documents"]
     assert capped["starts"] == whole["starts"]
     assert [each["topic"] for each in whole["starts"]] == list(whole["topics"])
-    page = site.client("ann").get("/rounds/new?look=1&runs=bm25&runs=fusion&strategy=cal&depth=4").text
+    page = site.client("ann").get("/rounds/new?look=1&runs=bm25&runs=fusion&strategy=cal&depth=4&again=yes").text
     assert "chooses each document by the labels so far" in page
 
 
