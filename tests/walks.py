@@ -73,6 +73,8 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
     "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
     "/judgments": [{}, {"policy": "majority"}, {"policy": EVIL}],
+    "/report": [{}, {"ending": "html", "runs": RUN, "title": EVIL}, {"ending": EVIL}],
+    "/report/file": [{}, {"ending": "md"}],
     "/round": [{"name": ROUND}, {"name": EVIL}],
     "/rounds": [{}],
     "/rounds/new": [{}, {"look": "1", "depth": "2", "name": EVIL}, {"look": "1", "strategy": EVIL}],
