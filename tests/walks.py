@@ -57,6 +57,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/guidelines/edit": [{}],
     "/image": [{"id": DOCUMENT, "field": "image"}, {"id": DOCUMENT, "field": EVIL, "n": "1"}],
     "/import": [{}],
+    "/jobs": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
     "/judge": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
     "/label": [{"topic": TOPIC, "document": DOCUMENT}],

@@ -78,6 +78,7 @@ WITHOUT = (
     "/backup/file",
     "/enter",
     "/image",
+    "/jobs",
     "/join",
     "/login",
     "/me",
