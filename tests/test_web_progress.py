@@ -67,9 +67,10 @@ def test_running_jobs_are_listed_and_a_lead_cancels_one(tmp_path: Path) -> None:
             lead, viewer = site.client("zoe", "lead"), site.client("vic", "viewer")
             assert lead.get("/jobs.json").json() == {"jobs": []}
             assert lead.get("/runs.json").json()["state"] == "running"
-            [job] = viewer.get("/jobs.json").json()["jobs"]
+            [job] = lead.get("/jobs.json").json()["jobs"]
             assert job["kind"] == "leaderboard"
-            assert "Cancel" not in viewer.get("/jobs").text
+            assert "Cancel leaderboard" in lead.get("/jobs").text
+            assert viewer.get("/jobs").status == 403
             assert viewer.post("/jobs", {"id": job["id"]}).status == 403
             assert lead.post("/jobs", {"id": "none"}).status == 404
             assert lead.post("/jobs", {"id": job["id"]}).status == 303

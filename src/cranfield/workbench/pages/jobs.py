@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from cranfield.http.refusal import NotFound
-from cranfield.workbench.access_control import LEAD, VIEWER
+from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 
-@page("/jobs", VIEWER, "jobs.under_way", menu=("manage", 95, "Running jobs"))
+@page("/jobs", LEAD, "jobs.under_way", menu=("manage", 95, "Running jobs"))
 def running_jobs(request: PageRequest) -> Page:
     """The questions and tasks that are under way, with their progress."""
     site = request.site

@@ -42,7 +42,7 @@ def report(request: PageRequest) -> Page:
     return answer_page(request, "Report", "report.html", values, context, job, ("live.js",))
 
 
-@page("/report/file", VIEWER, "jobs.ask report")
+@page("/report/file", VIEWER, "jobs.ask report", menu=("look", 25, ""))
 def report_file(request: PageRequest) -> Download:
     """Download a report that is ready."""
     request.required("ending")
