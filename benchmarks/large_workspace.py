@@ -50,6 +50,8 @@ def make_large(folder: Path, db: str | None, scale: float = 1.0) -> None:
 
 
 def _write_collection(folder: Path, topics: int, documents: int) -> None:
+    grades = "".join(f'[grades.{grade}]\nlabel = "grade {grade}"\n' for grade in range(4))
+    (folder / "collection.toml").write_text(f'name = "large"\n[grades]\nrelevant_from = 1\n{grades}')
     with (folder / "topics.jsonl").open("w") as file:
         file.writelines(json.dumps({"id": f"{t}", "title": f"words of topic {t}"}) + "\n" for t in range(topics))
     with (folder / "documents.jsonl").open("w") as file:

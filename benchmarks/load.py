@@ -39,8 +39,8 @@ class Tally:
 class Connection:
     """HTTP/1.1 over a connection that is kept, and opened again when it was cut."""
 
-    def __init__(self, host: str, port: int, headers: dict[str, str]) -> None:
-        self.host, self.port = host, port
+    def __init__(self, host: str, port: int, headers: dict[str, str], patience: float = PATIENCE) -> None:
+        self.host, self.port, self.patience = host, port, patience
         lines = {"Host": f"{host}:{port}", "Connection": "keep-alive", "Sec-Fetch-Site": "same-origin", **headers}
         self.head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -65,7 +65,7 @@ class Connection:
         reader, writer = self.streams
         try:
             writer.write(f"{method} {path} HTTP/1.1\r\n{self.head}{kind}\r\n".encode() + body)
-            head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)).decode("latin-1").lower()
+            head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), self.patience)).decode("latin-1").lower()
             length = int(head.partition("content-length:")[2].split("\r\n", 1)[0])
             answer = await reader.readexactly(length)
         except (TimeoutError, OSError, asyncio.IncompleteReadError, ValueError) as error:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks a
 
 import benchmarks
 from benchmarks import __main__ as against_peers
-from benchmarks import events, judging, looks, online, peers, sets, significance, suite, timing, web
+from benchmarks import events, judging, large_workspace, looks, online, peers, sets, significance, suite, timing, web
 from hypothesis import settings
 
 from hypotheses import QUICK
@@ -110,8 +110,8 @@ def small(prepared: Callable[..., None], made_once: MadeOnce, monkeypatch: pytes
     monkeypatch.setattr(peers, "ensure", lambda: peers.versions(installed))
     monkeypatch.setattr(judging, "PRODUCT", tmp_path / "nowhere")
     monkeypatch.setattr(web, "postgres", no_server)
-    monkeypatch.setattr(web, "LABELS", 50_000)
-    monkeypatch.setattr(web, "RETURNED", 200)
+    monkeypatch.setattr(large_workspace, "LABELS", 50_000)
+    monkeypatch.setattr(large_workspace, "RETURNED", 200)
     monkeypatch.setattr(suite, "prepare", prepared)
     monkeypatch.setattr(significance, "interleave", without_process)
     monkeypatch.setattr(significance, "PAIRS", 1)

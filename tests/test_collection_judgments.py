@@ -326,8 +326,17 @@ def test_the_browser_delivers_qrels_that_score_as_the_log_does(site: Served, tmp
     page = lead.get("/version?name=v%201").text
     assert 'href="/version.qrels?name=v+1"' in page
     assert "CSV for spreadsheets" in page
-    assert lead.get("/judgments.json").json()["counts"] == {"label": 2, "adjudication": 0, "collection": 24}
+    assert lead.get("/judgments.json").json()["counts"] == {
+        "label": 2,
+        "adjudication": 0,
+        "collection": 24,
+        "topics": 6,
+    }
     assert "Download as TREC qrels" in lead.get("/judgments").text
+    said = "2 labels of people and 24 judgments of the collection"
+    assert f"{said}, on 6 topics" in lead.get("/versions").text
+    assert "1 label of people" not in lead.get("/topic?topic=%40d").text
+    assert lead.get("/topic.json?topic=-d").json()["judged"] == "2 labels of people and 4 judgments of the collection"
 
 
 def test_nothing_judged_is_no_download(site: Served) -> None:

@@ -23,7 +23,10 @@ def test_two_runs_are_compared_verdict_first_then_table_bars_and_limits():
     answer = cranfield("compare", *RUNS, "-m", "nDCG@10 AP")
     assert answer.code == 0
     verdict, nothing, head, first, *_ = answer.both.splitlines()
-    assert verdict == "dense is ahead of bm25 by 0.053 nDCG@10 and 0.086 AP on 7 topics, but the data do not settle it"
+    assert (
+        verdict
+        == "dense is ahead of bm25 by 0.053 nDCG@10 and 0.086 AP on 7 topics, but the data do not settle it (28 judgments)"
+    )
     assert nothing == ""
     assert head.split() == "measure bm25 dense diff 95% low 95% high d_z W/T/L p Holm".split()
     assert first.split() == "nDCG@10 0.7033 0.7565 +0.0531 -0.2642 +0.3705 +0.15 5/0/2 0.72 1".split()
@@ -54,7 +57,9 @@ def test_pairs_go_one_way_within_a_table_and_csv_keeps_their_order():
     rows = [line.split() for line in screen.splitlines() if line.startswith("nDCG@10")]
     assert [row[1:3] for row in rows] == [["bm25", "fusion"], ["phrase", "bm25"], ["phrase", "fusion"]]
     assert all(row[5].startswith("+") for row in rows)
-    assert screen.startswith("fusion leads by nDCG@10 (beats 2 of 2 others); 3 of 3 differences are significant\n")
+    assert screen.startswith(
+        "fusion leads by nDCG@10 (beats 2 of 2 others); 3 of 3 differences are significant (74 topics and 2,894 judgments)\n"
+    )
     data = cranfield("compare", "allotment", *names, "-m", "nDCG@10", "--format", "csv", folder=folder).out
     pairs = [(row["one"], row["other"]) for row in csv.DictReader(io.StringIO(data))]
     assert pairs == [("bm25", "fusion"), ("bm25", "phrase"), ("fusion", "phrase")]
@@ -67,7 +72,7 @@ def test_against_a_baseline_the_verdict_says_who_beats_it():
     assert screen.splitlines()[:3] == [
         "nDCG@10: fusion beats bm25; bm25 beats phrase",
         "AP: fusion beats bm25; bm25 beats phrase",
-        "RR@10: bm25 beats phrase; 1 not settled",
+        "RR@10: bm25 beats phrase; 1 not settled (74 topics and 2,894 judgments)",
     ]
 
 
@@ -249,6 +254,6 @@ def test_real_runs_are_compared(shared):
     folder = shared / "trec-covid-r3"
     runs = [folder / "runs" / name for name in ("covidex.r3.t5_lr", "r3.fusion1")]
     answer = cranfield("compare", folder / "qrels.covid-round3.txt", *runs, "-m", "nDCG@10", "--no-bars")
-    assert answer.out.startswith("covidex.r3.t5_lr beats r3.fusion1 by 0.238 nDCG@10 on 40 topics\n")
+    assert answer.out.startswith("covidex.r3.t5_lr beats r3.fusion1 by 0.238 nDCG@10 on 40 topics (12,713 judgments)\n")
     assert "-0.2381  -0.3269   -0.1493" in answer.out
     assert "caution: Judged@10 is low for r3.fusion1 85%" in answer.err

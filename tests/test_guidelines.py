@@ -137,6 +137,19 @@ def test_terminal_and_rounds_store_the_version_that_labels_record(location: str,
         log.close()
 
 
+def test_labels_that_are_added_to_another_log_bring_the_versions_they_refer_to(location: str, tmp_path: Path) -> None:
+    first = str(tmp_path / "first.jsonl")
+    desk = ["pool", "judge", "--search", "101", "--collection", "allotment", "--judgments", first, "--assessor", "ann"]
+    assert cranfield(*desk, stdin=b"2\nq\n").code == 0
+    assert cranfield("judge", "add", location, first).code == 0
+    assert cranfield("judge", "add", location, first).code == 0
+    [row] = json.loads(cranfield("judge", "blame", location, "101", "d299", "--format", "json").out)["events"]
+    assert row["meant"]["label"] == "highly relevant"
+    log = open_log(location)
+    assert len(versions(log)) == 1
+    log.close()
+
+
 # what changed
 
 
@@ -375,6 +388,7 @@ def test_judgments_of_the_collection_use_a_grade_too(bench: Any) -> None:
         (Guidelines("x", (GradeMeaning(0, "", "m" * 2001), GradeMeaning(1))), "label of grade 0"),
         (Guidelines("x" * (1 << 21)), "at most 1,024 KB"),
         (Guidelines("a\0b"), "without NUL"),
+        (Guidelines("x", (GradeMeaning(float("nan")), GradeMeaning(1))), "finite"),
     ],
 )
 def test_what_no_workspace_can_have_is_refused(bench: Any, version: Guidelines, why: str) -> None:

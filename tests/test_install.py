@@ -378,6 +378,7 @@ log.close()
 QUERIES = {
     "/document": "id=d001",
     "/label": "topic=101&document=d001",
+    "/recall": "round=first",
     "/round": "name=first",
     "/version": "name=v1",
     "/compare": "one=bm25&other=fusion",

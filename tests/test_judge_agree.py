@@ -356,3 +356,54 @@ def test_a_log_with_a_frozen_version_is_compared_with_a_file_by_the_labels_that_
     answer = cranfield("judge", "agree", "labels.jsonl", "bob.csv", "--sources", "model", folder=tmp_path)
     assert answer.code == 3
     assert "labels.jsonl: no current label counts (aspect relevance, from model)" in answer.err
+
+
+def test_the_ranking_by_a_persons_labels_is_that_of_evaluating_them_alone():
+    """People without a common topic and with the same grades are scored together; the others are not."""
+    from cranfield.base.run import Run
+    from cranfield.judging.agreement import rankings
+    from cranfield.stats.correlation import correlation
+
+    draw = np.random.default_rng(5)
+    topics = {"ann": "1 2 3", "bob": "4 5", "cat": "2 4 6", "dan": "1 3", "eve": "5 6"}
+    scales = {"eve": [0, 1, 2, 3]}  # ERR looks at the highest grade of all
+    events = [
+        Event(topic=topic, document=f"d{d}", grade=float(draw.choice(scales.get(who, [0, 1, 2]))), assessor=who)
+        for who, own in topics.items()
+        for topic in own.split()
+        for d in range(12)
+    ]
+    runs = [
+        Run({f"{t}": {f"d{d}": float(draw.random()) for d in range(20)} for t in range(1, 7)}, name) for name in "xyz"
+    ]
+    found = {(each.assessor, each.measure): each for each in rankings(events, runs, ["nDCG@10", "ERR@10"])}
+    everybody = {e.topic: {} for e in events}
+    for e in events:
+        everybody[e.topic][e.document] = e.grade
+    reference = evaluate(everybody, runs, "nDCG@10 ERR@10")
+    for who in topics:
+        mine = [e for e in events if e.assessor == who]
+        own = {t: {e.document: e.grade for e in mine if e.topic == t} for t in topics[who].split()}
+        alone = evaluate(own, runs, "nDCG@10 ERR@10")
+        for measure in alone.measures:
+            pair = [[each.mean(measure, run) for run in "xyz"] for each in (reference, alone)]
+            assert found[who, measure].tau == float(correlation("tau", *pair))
+            assert found[who, measure].documents == len(mine)
+
+
+@pytest.mark.parametrize("kind", ["log.jsonl", "work.db"])
+def test_labels_for_agreement_are_those_of_the_current_events(tmp_path, kind):
+    from cranfield.judging.current_labels import rated_labels
+
+    log = open_log(tmp_path / kind)
+    first = [*said(1, 0, 2), *said(0, 1, kind="judgment", repeat=True, sure=False, seconds=4.5, round="")]
+    log.add(
+        [*first, *said(1, kind="adjudication"), Event(kind="cannot-judge", topic="q", document="\\d", assessor="z")]
+    )
+    log.add([Event(kind="withdrawal", refers=first[0].id)])
+    labels = log.rated_labels()
+    assert sorted(labels, key=lambda each: each.id) == sorted(
+        rated_labels(current_events(log.events())), key=lambda each: each.id
+    )
+    assert len(labels) == 5
+    log.close()

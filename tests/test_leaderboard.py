@@ -7,6 +7,7 @@ import io
 import json
 from importlib import import_module
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ import cranfield as library
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.results import Layout
 from cranfield.comparison.leaderboard import leaderboard
+from cranfield.comparison.score_tables import fewest_topics
 from cranfield.evaluation.scores import Scores
+from cranfield.formats.collection_folder import BUNDLED
 from cranfield.stats.many_groups import randomised_tukey_hsd
 from cranfield.stats.rank_intervals import rank_intervals, rank_ranges
 from shell import EXAMPLES, cranfield
@@ -192,12 +195,49 @@ def test_its_text_ends_with_how_it_came_about():
 
 
 def test_the_verdict_says_who_leads_and_from_how_many_it_is_told_apart():
-    assert leaderboard(table(0.0, 0.1)).verdict().endswith("told apart from it")
+    assert leaderboard(table(0.0, 0.1)).verdict().endswith("told apart from it (40 topics)")
     board = leaderboard(table(0.0, 0.1, 0.5))
     first, *others = board.rows
     apart = sum(not set(row.tier) & set(first.tier) for row in others)
     assert board.verdict().startswith(f"{first.run} leads with score {first.means['score']:.4f}; ")
-    assert board.verdict().endswith(f"{'all' if apart == 2 else f'{apart} of 2'} others are told apart")
+    assert board.verdict().endswith(f"{'all' if apart == 2 else f'{apart} of 2'} others are told apart (40 topics)")
+
+
+@pytest.mark.parametrize("runs", [2, 3])
+def test_no_run_is_said_to_lead_where_no_scores_could_tell_two_runs_apart(runs):
+    fewest = fewest_topics(runs, 0.05)
+    for topics in range(2, fewest + 1):
+        # each run is better than the one before it on every topic
+        rows = [[0.1 * run + 0.001 * topic for run in range(runs)] for topic in range(topics)]
+        board = leaderboard(library.Scores.from_table(rows), resamples=100)
+        assert (len({row.tier for row in board.rows}) == runs) == (topics == fewest)
+        assert ("leads" in board.verdict()) == (topics == fewest)
+        if topics < fewest:
+            few = f"too few topics to say which run is better: {topics}, and it takes {fewest}"
+            assert board.verdict().startswith(few)
+
+
+def test_topics_without_a_relevant_document_do_not_count():
+    qrels = {str(topic): {"a": int(topic < 5), "b": 0} for topic in range(20)}
+    runs = {"one": {topic: ["a", "b"] for topic in qrels}, "two": {topic: ["b", "a"] for topic in qrels}}
+    verdict = leaderboard(qrels, runs, "RR").verdict()
+    assert verdict.startswith("too few topics to say which run is better: 5 with a relevant document, and it takes 6")
+    assert verdict.endswith("(20 topics, 15 without a relevant document, and 40 judgments)")
+
+
+@pytest.mark.slow
+def test_equal_runs_are_rarely_told_apart_on_few_topics():
+    rng, folder = np.random.default_rng(1), Path(BUNDLED) / "allotment"
+    runs = [folder / "runs" / f"{name}.run" for name in ("bm25", "fusion")]
+    values = library.evaluate("allotment", runs, "nDCG@10").values[:, 0, :]
+    apart = 0
+    for _ in range(300):
+        scores = values[:, rng.choice(values.shape[1], 7, replace=False)].copy()
+        exchanged = rng.random(7) < 0.5
+        scores[:, exchanged] = scores[::-1, exchanged]
+        one, other = leaderboard(library.Scores.from_table(scores.T), resamples=100).rows
+        apart += one.tier != other.tier
+    assert apart / 300 <= 0.08  # 0.05, and more than two standard errors
 
 
 def test_it_says_when_mean_and_geometric_mean_rank_differently():

@@ -173,7 +173,7 @@ def test_counts_print_without_decimals(one):
 
 
 def test_a_wide_table_is_cut_into_blocks_that_repeat_the_names(two):
-    lines = two.to_text(limit=30, verbose=True, limits=False).split("\n\nconventions")[0].splitlines()
+    lines = two.to_text(limit=30, verbose=True, limits=False).split("\n\nscored on")[0].splitlines()
     assert all(len(line) <= 30 for line in lines)
     assert [line.split() for line in lines if line.startswith("run")] == [
         ["run", "AP", "RR", "P@1"][:4],
@@ -182,7 +182,7 @@ def test_a_wide_table_is_cut_into_blocks_that_repeat_the_names(two):
     ]
     table, _, conventions = two.to_text(limit=3, verbose=True, limits=False).rpartition("\n\n")
     assert table.count("\n\n") == 5  # never fewer than one column a block
-    assert conventions.startswith("conventions: ")
+    assert "conventions: " in conventions
 
 
 def test_a_screen_that_is_too_narrow_does_without_the_counts(two):

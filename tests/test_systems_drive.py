@@ -421,6 +421,16 @@ def test_who_was_there_once_may_refuse_for_a_moment(warmup):
     assert (len(driven.answers), driven.retries) == (6, 1)
 
 
+def test_who_answered_once_with_a_fault_may_refuse_for_a_moment():
+    def script(topic, times):
+        if topic == "0":
+            raise ValueError("a fault of this query alone")
+        return refused(topic, times) if times == 1 else fine(topic, times)
+
+    driven = drive(Scripted(script), queries(3), 5, Load(warmup=0, backoff=0))
+    assert (list(driven.failed), len(driven.answers), driven.retries) == (["0"], 2, 2)
+
+
 def test_other_faults_of_the_first_query_are_tried_again():
     def busy(topic, times):
         if topic == "0" and times == 1:

@@ -98,14 +98,8 @@ def lived_in(site: Served, secrets: Secrets) -> None:
     for name in ("ann", "bob", "dora"):
         site.account(name, "assessor")
     lead = site.client("lea")
-    form = {
-        "runs": list(secrets.runs[:2]),
-        "depth": "8",
-        "again": "yes",
-        "name": "pooled",
-        "overlap": "2",
-        "assessors": ["ann", "bob"],
-    }
+    form = {"runs": list(secrets.runs[:2]), "depth": "8", "name": "pooled", "overlap": "2", "assessors": ["ann", "bob"]}
+    form["again"] = "yes"  # the collection has judged every document
     form |= {"gold": "collection", "gold_count": "4", "gold_share": "30", "repeat_share": "20", "seed": "5"}
     opened = lead.send("/rounds/new.json", form)
     assert opened.status == 200, opened.text

@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+from markupsafe import escape
 
 from browsers import EVIL, Watched
+from cranfield import read_collection
+from cranfield.base.card import CardField, CardTemplate
 from cranfield.http.refusal import POLICY
 from cranfield.judging.event import Event
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
 from cranfield.workbench.pages.prefer import open_comparison_of_runs
 from test_web_access import SCHEMES, SMALL, SMALLEST, WIDTHS, problems
-from workbench import Served, served
+from workbench import Served, served, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 HOST = "img.shop.example"
 GRADES = '[grades]\n0 = "not relevant"\n1 = "relevant"\n2 = "highly relevant"\n'
@@ -193,6 +196,84 @@ def test_a_page_loads_images_of_named_hosts_and_of_no_others(site: Served, tmp_p
         assert f'src="https://{HOST}' not in reply.text
 
 
+# the page of the template
+
+
+def test_a_lead_chooses_a_template_with_a_preview_and_the_rest_of_the_file_stays(tmp_path: Path) -> None:
+    with served(workspace(tmp_path / "shop", 'kind = "paper"', PRODUCT, PAPER)) as site:
+        lead, path = site.client("zoe"), tmp_path / "shop" / "collection.toml"
+        path.write_text(f"# ours\n{path.read_text()}\n[provenance]\nfrom = 'us'  # who\n")
+        before = lead.get("/card.json").json()
+        assert before["card"] == {"kind": "paper"}
+        own = '{name = "price", type = "number", label = "Costs", unit = "EUR"},\n\n{name = "brand"}'
+        form = {"kind": "own fields", "fields": own, "image_hosts": f"{HOST}\n", "before": before["before"], "id": "p1"}
+        shown = lead.post("/card", {**form, "do": "preview"})
+        assert shown.status == 200
+        assert "12.5 EUR" in shown.text
+        assert "sees the IP address of every assessor" in shown.text
+        assert f"https://{HOST}" in shown.headers["content-security-policy"]
+        assert read_collection(tmp_path / "shop").card == CardTemplate("paper")
+        saved = lead.send("/card.json", form)
+        assert saved.status == 200, saved.text
+        assert saved.json()["card"]["fields"][0] == {"name": "price", "type": "number", "label": "Costs", "unit": "EUR"}
+        text = path.read_text()
+        assert text.startswith("# ours\n")
+        assert "from = 'us'  # who" in text
+        assert read_collection(tmp_path / "shop").card == CardTemplate(
+            None, (CardField("price", "number", "Costs", "EUR"), CardField("brand")), (HOST,)
+        )
+        assert "Costs" in site.client("ann", "assessor").get("/document?id=p1").text
+        again = lead.post("/card", form | {"kind": ""})
+        assert again.status == 400
+        assert "somebody else has changed the card" in again.text.casefold()
+        assert lead.send("/card.json", {"kind": "", "before": saved.json()["before"]}).status == 200
+        assert read_collection(tmp_path / "shop").card is None
+        assert "[card" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"kind": "shop"}, "one of product, paper, web page"),
+        ({"kind": "own fields", "fields": ""}, "or a list of fields, found neither"),
+        (
+            {"kind": "own fields", "fields": '{name = "x"}\n{name = "x", onclick = "alert(1)"}'},
+            "field 2: expected keys of",
+        ),
+        ({"kind": "own fields", "fields": "name"}, "field 1: expected a field such as"),
+        ({"kind": "own fields", "fields": '{name = "x"}\nscript = 1'}, "field 2: expected a field such as"),
+        ({"kind": "own fields", "fields": f'{{name = "x", label = {json.dumps(EVIL)}}}'}, "without HTML"),
+        ({"kind": "own fields", "fields": '{name = "x", unit = "EUR"}'}, "unit is for fields of the type number"),
+        ({"kind": "own fields", "fields": '{name = "x"}\n' * 101}, "at most 100 fields"),
+        ({"kind": "paper", "image_hosts": "https://a.example"}, "the name of a host in lower case"),
+        ({"kind": "paper", "image_hosts": "a.example;script-src"}, "the name of a host in lower case"),
+        ({"kind": "paper", "image_hosts": "*"}, "the name of a host in lower case"),
+        ({"kind": "paper", "do": "erase"}, "expected do=save or do=preview"),
+    ],
+)
+def test_a_template_of_the_form_that_does_not_fit_is_refused_and_nothing_is_written(
+    site: Served, form: dict[str, str], problem: str
+) -> None:
+    lead, path = site.client("zoe"), Path(site.bench.folder) / "collection.toml"
+    before = path.read_text()
+    form = {"before": lead.get("/card.json").json()["before"], **form}
+    assert problem in lead.send("/card.json", form).json()["error"]
+    page = lead.post("/card", form)
+    assert page.status == 400
+    assert EVIL not in page.text
+    assert path.read_text() == before
+    for name, role in (("ann", "assessor"), ("vic", "viewer")):
+        assert site.client(name, role).send("/card.json", form).status == 403
+        assert site.client(name, role).get("/card").status == 403
+
+
+def test_only_leads_preview_images_that_the_card_does_not_show(site: Served) -> None:
+    address = image("p1", "images").replace("field=images", "field=photo")
+    assert site.client("zoe").get(address).status == 404  # the document has no such field
+    with_images = image("p3", "image")
+    assert site.client("ann", "assessor").get(with_images).status == 200
+
+
 # in a browser
 
 
@@ -252,6 +333,21 @@ def test_the_script_draws_the_card_that_the_server_draws(site: Served, browser: 
     assert {url.split("/")[2] for url in watched.requests} == {f"127.0.0.1:{site.port}", HOST}
 
 
+def test_the_server_adds_no_blank_to_a_value(site: Served) -> None:
+    page = site.client("ann", "assessor").get("/document?id=p1").text
+    assert '<dt>Price</dt><dd><span dir="auto">12.50 EUR</span></dd>' in page
+    assert '<dd><a href="https://shop.example/tea?id=1" target="_blank" rel="noopener noreferrer" dir="auto">' in page
+
+
+def test_a_search_shows_the_fields_of_each_result(site: Served) -> None:
+    client = site.client("ann", "assessor")
+    waited(site, "/search.json?topic=q1&query=tea", who=("ann", "assessor"))
+    reply = client.get("/search?topic=q1&query=assam+harvest")
+    assert "12.50 EUR" in reply.text
+    assert f'<img src="{escape(image("p1"))}" alt="A cup of tea on a table"' in reply.text
+    assert f"https://{HOST}" in reply.headers["content-security-policy"]
+
+
 def test_hostile_values_of_every_type_are_shown_and_not_run(site: Served, browser: Any) -> None:
     rows = [RoundItem("q1", each["id"]) for each in (PAGE, ODD)]
     open_round(site.bench.log, Round(name="odd", scale=(0, 1, 2)), rows)
@@ -307,4 +403,9 @@ def test_cards_have_no_serious_finding_and_nothing_small(site: Served, browser: 
         page.wait_for_load_state("networkidle")
         found += [f"{path}: {each}" for each in (*problems(page), *page.evaluate(SMALL, SMALLEST))]
     page.context.close()
+    lead = site.context(browser, "zoe", "lead", viewport=size, color_scheme=scheme, bypass_csp=True)
+    page = lead.new_page()
+    page.goto(f"/card?{urlencode({'id': EVIL})}")
+    found += [f"/card: {each}" for each in (*problems(page), *page.evaluate(SMALL, SMALLEST))]
+    lead.close()
     assert not found, "\n".join(found)

@@ -101,7 +101,6 @@ def test_what_a_run_costs_is_read_again_when_it_changes(site: Served) -> None:
         ("one=bm25&other=..%2F..%2Fetc%2Fpasswd", 400, "there is no run"),
         ("one=bm25&other=fusion&policy=coin", 400, "no policy 'coin'; there are latest"),
         ("one=bm25&other=fusion&judgments=log%40no-such", 400, "no-such"),
-        ("one=bm25&other=fusion&judgments=log", 422, "no label"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(site: Served, query: str, status: int, words: str) -> None:

@@ -151,6 +151,32 @@ def test_versions_are_frozen_read_back_and_compared(site: Served) -> None:
     assert lead.get("/version?name=nothing").status == 400
 
 
+def test_a_large_version_is_frozen_and_computed_again_by_a_worker(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cranfield.workbench.pages import versions
+
+    monkeypatch.setattr(versions, "SMALL", 0)
+    lead = site.client("ann")
+    Path(str(site.bench.qrels)).unlink()
+    site.bench.log.add([Event(topic="101", document="d002", grade=1, assessor="bob")])
+    frozen = lead.send("/versions.json", {"name": "v1", "policy": "latest"}).json()
+    assert frozen == {"name": "v1", "hash": frozen["hash"], "documents": 1, "notes": []}
+    again = lead.send("/versions.json", {"name": "v1", "policy": "latest"})
+    assert (again.status, "there is a version 'v1' already" in again.text) == (400, True)
+    [file] = (Path(site.bench.state) / "versions").iterdir()
+    assert frozen["hash"] == f"sha256:{file.name}"
+    cached = lead.get("/version.json?name=v1").json()
+    assert (cached["topics"], cached["grades"]) == (1, {"1": 1})
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b"1.0", b"2.0"))  # somebody changed it
+    assert "Their hash is correct" not in lead.get("/version?name=v1").text
+    assert waited(lambda: lead.get("/version.json?name=v1").json())
+    assert file.read_bytes() == content
+    assert lead.get("/version.json?name=v1").json() == cached
+    assert lead.get("/version.csv?name=v1").text == "topic,document,grade\n101,d002,1\n"
+
+
 def test_what_changed_since_a_version_is_told_by_its_own_policy(site: Served) -> None:
     lead = site.client("ann")
     said = {"bob": 1, "cat": 1, "eve": 3}

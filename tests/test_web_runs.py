@@ -168,7 +168,7 @@ def test_newer_labels_wait_until_somebody_asks(own: Served) -> None:
     grades = [Event(topic="101", document=f"d{n:03}", grade=n % 3, assessor="bob") for n in range(1, 20)]
     own.bench.log.add(grades)
     before = waited(own, BOARD)
-    own.bench.log.add([Event(topic="101", document=doc, grade=3, assessor="bob") for doc in ("d299", "d245")])
+    own.bench.log.add([Event(topic="101", document=doc, grade=0, assessor="bob") for doc in ("d299", "d245")])
     client = own.client("vic", "viewer")
     page = client.get("/runs?measures=nDCG%4010+AP").text
     assert "2 newer labels are not included; " in page

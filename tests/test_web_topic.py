@@ -141,6 +141,7 @@ def test_lists_are_there_before_anything_is_judged(site: Served) -> None:
 
 def test_newer_labels_of_a_topic_wait(site: Served) -> None:
     labels = [Event(topic="101", document=f"d{n}", grade=1, assessor="bob") for n in (299, 245)]
+    Path(str(site.bench.qrels)).unlink()
     site.bench.log.add(labels[:1])
     path = "/topic?topic=101&one=bm25&other=phrase"
     waited(site, path.replace("?", ".json?"))
@@ -203,9 +204,9 @@ def from_leaderboard_to_label(site: Served, browser: Any) -> None:
     page.get_by_role("button", name="2 highly relevant").click()
     page.get_by_role("link", name="history of its labels").click()
     page.get_by_role("heading", name="History of the labels of").wait_for()
-    assert page.locator("tbody tr").count() == 1
+    assert page.locator("tbody tr").count() == 2  # the collection's own judgment, too
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    [event] = site.bench.log.events()
+    event = site.bench.log.events()[-1]
     assert (event.topic, event.document, event.grade, event.assessor) == ("101", "d245", 2, "bob")
     assert seen.said == []
     assert all(url.startswith(site.url) for url in seen.requests)

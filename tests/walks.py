@@ -44,6 +44,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/api": [{}],
     "/backup": [{}],
     "/backup/file": [{}],
+    "/card": [{}, {"id": DOCUMENT}, {"id": EVIL * 2}],
     "/compare": [{}, {"one": RUN, "other": "plain.json", "measures": "nDCG@10 AP"}, {"one": RUN, "other": RUN}],
     "/diff": [{}, {"a": VERSION}],
     "/document": [
@@ -73,6 +74,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/people": [{}],
     "/prefer": [{}, {"comparison": LISTS}, {"comparison": PAIRS}, {"comparison": EVIL * 2}],
     "/preferences": [{}, {"comparison": LISTS}, {"comparison": PAIRS}],
+    "/recall": [{"round": ROUND}, {"round": ROUND, "topic": TOPIC}, {"round": DRAWN}, {"round": EVIL}],
     "/judgments": [{}, {"policy": "majority"}, {"policy": EVIL}],
     "/report": [{}, {"ending": "html", "runs": RUN, "title": EVIL}, {"ending": EVIL}],
     "/report/file": [{}, {"ending": "md"}],

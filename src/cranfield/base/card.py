@@ -13,18 +13,25 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 from urllib.parse import quote, urlsplit
 
+from cranfield.base.errors import DataError
 from cranfield.base.package_files import data
-from cranfield.base.parameters import real
+from cranfield.base.parameters import real, shortened
 from cranfield.base.schemas import Between, Expected, OneOf, Text, TomlFile
 from cranfield.base.schemas import check as check_schema
 
-TITLE, TEXT, LINK, IMAGE, NUMBER, DATE = "title", "text", "link", "image", "number", "date"
+TITLE: Final = "title"
+TEXT: Final = "text"
+LINK: Final = "link"
+IMAGE: Final = "image"
+NUMBER: Final = "number"
+DATE: Final = "date"
 TYPE_OF_OPTION = {"unit": NUMBER, "unit_from": NUMBER, "decimals": NUMBER, "prefix": LINK, "alt": IMAGE}
 READY_MADE = tomllib.loads(data("base/cards.toml").decode())
 LONGEST_LABEL = 100  # characters
@@ -133,24 +140,59 @@ def ready_made(kind: str) -> tuple[CardField, ...]:
 def read_template(path: str, keys: Iterable[str]) -> CardTemplate:
     """The template in a collection.toml with these keys; BadLineError names the line of what does not fit."""
     file = TomlFile(path, CollectionFile, also=tuple(keys))
-    template = file.value.card
+    if (mismatch := template_problem(file.value.card)) is not None:
+        file.refuse(mismatch[0], "card", *mismatch[1])
+    return file.value.card
+
+
+def field_of(text: str, where: str) -> CardField:
+    """The field of a card in a line such as `{name = "price", type = "number"}`; DataError if it is none."""
+    try:
+        values = tomllib.loads(f"field = {text.strip().removesuffix(',')}")
+    except (ValueError, RecursionError):
+        values = {}
+    if not isinstance(values.get("field"), dict) or len(values) > 1:
+        raise DataError(
+            f'{where}: expected a field such as {{name = "price", type = "number"}}, found {shortened(text)!r}'
+        )
+    return check_schema(values["field"], CardField, where)
+
+
+def template_table(template: CardTemplate) -> dict[str, Any]:
+    """A template as the table `[card]` of collection.toml, without what is empty or the default."""
+    fields = [
+        {each.name: value for each in dataclass_fields(field) if (value := getattr(field, each.name)) != each.default}
+        for field in template.fields
+    ]
+    table = {"kind": template.kind, "image_hosts": list(template.image_hosts), "fields": fields}
+    return {name: value for name, value in table.items() if value}
+
+
+def template_problem(template: CardTemplate) -> tuple[str, tuple[str | int, ...]] | None:
+    """What is wrong with a template whose values have the right types, and its keys; None if all is well."""
     if (template.kind is None) == (not template.fields):
         found = "both" if template.fields else "neither"
-        file.refuse(f"expected a kind ({', '.join(READY_MADE)}) or a list of fields, found {found}", "card")
+        return f"expected a kind ({', '.join(READY_MADE)}) or a list of fields, found {found}", ()
     names: set[str] = set()
     for number, field in enumerate(template.fields):
-        place = ("card", "fields", number)
         if field.name in names:
-            file.refuse(f"the field {field.name!r} occurs twice", *place, "name")
+            return f"the field {field.name!r} occurs twice", ("fields", number, "name")
         names.add(field.name)
-        if field.name == TEXT and field.type != TEXT:
-            file.refuse(f"text is the text that assessors judge; its type cannot be {field.type}", *place, "type")
-        for option, kind in TYPE_OF_OPTION.items():
-            if getattr(field, option) not in ("", None) and field.type != kind:
-                file.refuse(f"{option} is for fields of the type {kind}, found {field.type}", *place, option)
+        if (problem := _problem_of(field)) is not None:
+            return problem[0], ("fields", number, problem[1])
     if sum(field.type == TITLE for field in template.fields) > 1:
-        file.refuse("expected one field of the type title, found several", "card", "fields")
-    return template
+        return "expected one field of the type title, found several", ("fields",)
+    return None
+
+
+def _problem_of(field: CardField) -> tuple[str, str] | None:
+    """What is wrong with a field, and the key; None if all is well."""
+    if field.name == TEXT and field.type != TEXT:
+        return f"text is the text that assessors judge; its type cannot be {field.type}", "type"
+    for option, kind in TYPE_OF_OPTION.items():
+        if getattr(field, option) not in ("", None) and field.type != kind:
+            return f"{option} is for fields of the type {kind}, found {field.type}", option
+    return None
 
 
 # the card of one document

@@ -316,8 +316,9 @@ def _change(log: str, round: str, everybody: bool, all_topics: bool, topics: str
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
 @option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
 @option("--topic ID", "Topic that the assessor chooses, in a round in which people choose.", default="")
+@option("--collection", "Collection with the texts of documents, for a round whose strategy reads them.")
 @options.shape("text", "json")
-def _next(log: str, assessor: str, round: str, n: int, topic: str, shape: str) -> None:
+def _next(log: str, assessor: str, round: str, n: int, topic: str, collection: str | None, shape: str) -> None:
     """Lease the next documents to an assessor.
 
     \b
@@ -328,7 +329,7 @@ def _next(log: str, assessor: str, round: str, n: int, topic: str, shape: str) -
     from cranfield.commands.judging import next_item
     from cranfield.judging.round_plan import NoLease
 
-    answer, choices = next_item(log, assessor, round, n, topic)
+    answer, choices = next_item(log, assessor, round, n, topic, collection)
     leases, reason = ([], answer._asdict()) if isinstance(answer, NoLease) else (answer, {})
     reason |= {"topics": [each._asdict() for each in choices]} if choices else {}
     if isinstance(answer, NoLease):

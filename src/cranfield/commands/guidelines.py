@@ -6,6 +6,7 @@ nothing. It names the version that its author has read; if the files hold anothe
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import closing
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ def refuse_guidelines(version: Guidelines) -> None:
         raise DataError(f"guidelines have at most {LONGEST_GUIDELINE >> 10:,} KB")
     if "\0" in version.text:
         raise DataError("expected guidelines without NUL")
+    if not all(map(math.isfinite, grades)):
+        raise DataError("expected finite numbers as grades")
     if len(grades) > MOST_GRADES or len(grades) == 1:
         raise DataError(f"expected 2 to {MOST_GRADES} grades, found {len(grades)}")
     repeated = next((grade for grade in grades if grades.count(grade) > 1), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from contextlib import closing
 from dataclasses import replace
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.collection import Qrels
@@ -29,7 +28,7 @@ from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
-from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, read_files, refuse_off
+from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
@@ -96,8 +95,12 @@ def add(
     tell_writing()
     if not events:
         return AddedEvents(0, 0)
+    versions = [version for file in files if file != "-" for version in guidelines_in(file)]
     with _opened(location) as log:
-        return log.add(events)
+        added = log.add(events)
+        for version in versions:
+            keep_guidelines(log, version)
+    return added
 
 
 def _collection_ids(collection: str | None) -> dict[str, Any]:
@@ -354,10 +357,15 @@ def lists_of(runs: Sequence[str], depth: int, pool: str | None) -> dict[str, dic
 
 
 def next_item(
-    location: str, assessor: str, name: str = "", n: int = 1, topic: str = ""
+    location: str, assessor: str, name: str = "", n: int = 1, topic: str = "", collection: str | None = None
 ) -> tuple[list[Lease] | NoLease, list[TopicChoice]]:
-    """The next documents for an assessor, leased to them, or why there are none; and the topics that they may choose."""
+    """The next documents for an assessor, leased to them, or why there are none; and the topics that they may choose.
+
+    With a collection, the models of a round whose strategy reads documents are trained before.
+    """
     with _opened(location, new=False) as log:
+        if collection is not None:
+            _train(log, name, collection)
         answer = lease(log, assessor, name, n, topic)
         choices = topic_choices(log, assessor, name) if isinstance(answer, NoLease) else []
         with log.reading() as transaction:
@@ -365,6 +373,16 @@ def next_item(
         if adaptive:  # the strategy chose by the current labels
             say(log_queries.decide_log(log).notes())
         return answer, choices
+
+
+def _train(log: Log, name: str, collection: str) -> None:
+    import cranfield
+    from cranfield.judging.adaptive_choice import train_models
+    from cranfield.pooling.text_features import DocumentTexts
+
+    with log.reading() as transaction:
+        plan, _ = transaction.find_round(name)
+    train_models(log, plan.name, DocumentTexts.of(cranfield.read_collection(collection)))
 
 
 def set_round(location: str, name: str, state: str) -> None:
@@ -573,7 +591,6 @@ def _opinions(
         rated = [each for each in rated if each.round == round]
         name = f"{name}, round {round}"
     cannot = sum(each.kind == "cannot-judge" for each in rated)
-    rated.sort(key=attrgetter("time", "id"))
     graded = [each for each in rated if each.grade is not None and each.aspect == aspect and each.source in whose]
     labels, again = ([each for each in graded if bool(each.repeat) == repeat] for repeat in (False, True))
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cranfield.judging.log import Log
     from cranfield.judging.rounds import TopicChoice
     from cranfield.pooling.pool import Session
+    from cranfield.pooling.text_features import TextFeatures
 
 
 ANSWERS = ("judgment", "adjudication", "cannot-judge", "skip")
@@ -278,8 +279,8 @@ class FromPool(DocumentSource):
 class FromRound(DocumentSource):
     """Documents that a round of the log leases to a person."""
 
-    def __init__(self, log: Log, name: str, assessor: str) -> None:
-        self.log, self.assessor = log, assessor
+    def __init__(self, log: Log, name: str, assessor: str, texts: TextFeatures | None = None) -> None:
+        self.log, self.assessor, self.texts = log, assessor, texts
         with log.reading() as transaction:
             plan, _ = transaction.find_round(name)
         self.round, self.guideline, self.scale = plan.name, plan.guideline, plan.scale
@@ -296,8 +297,11 @@ class FromRound(DocumentSource):
         lease(self.log, self.assessor, self.round, topic=topic)
 
     def next(self, progress: JudgingProgress) -> JudgingTask | str:
+        from cranfield.judging.adaptive_choice import train_models
         from cranfield.judging.rounds import lease
 
+        if self.texts is not None:  # else the last model decides, which a server may train
+            train_models(self.log, self.round, self.texts, None if progress.topic is None else [progress.topic])
         answer = lease(self.log, self.assessor, self.round)
         if isinstance(answer, NoLease):
             free = f"; something may come free at {answer.free_at[:19].replace('T', ' ')} UTC" if answer.free_at else ""
@@ -588,7 +592,7 @@ def _source(
     log: Log, inputs: Inputs, depths: Depths, assessor: str, pool: str | None, round: str | None, **options: Any
 ) -> DocumentSource:
     if round is not None:
-        return FromRound(log, round, assessor)
+        return FromRound(log, round, assessor, options.get("texts"))
     if pool is not None:
         return FromPool(_items_of(pool, assessor), pool)
     opened = session_options(inputs, depths, **options)

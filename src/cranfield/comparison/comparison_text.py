@@ -42,13 +42,18 @@ NAMED_RUNS = 3  # if more runs beat a baseline, the others are counted
 def verdict(evidence: ComparisonEvidence) -> list[str]:
     """The verdict in one or a few lines, and on how much it is based.
 
-    A warning comes first if little of a run is judged. On too few topics, no run is said to be better.
+    A warning comes first if little of a run is judged, or if there are too few topics; then no run is said to lead.
     """
-    few = too_few_topics(evidence.scores, evidence.alpha)
-    claims = [few] if few else _claims(evidence)
-    *others, last = claims
-    basis = _basis_of_two(evidence.scores) if _single(evidence) and not few else evidence.scores.judgments_in_words()
-    return [*_little_judged(evidence), *others, f"{last} ({basis})" if basis else last]
+    few = _few(evidence)
+    *others, last = _claims(evidence)
+    basis = _basis_of_two(evidence.scores) if _single(evidence) else evidence.scores.judgments_in_words()
+    caution = [f"{few}; on these topics:"] if few else []
+    return [*_little_judged(evidence), *caution, *others, f"{last} ({basis})" if basis else last]
+
+
+def _few(evidence: ComparisonEvidence) -> str:
+    """Why no run may be said to lead; empty if there are topics enough."""
+    return too_few_topics(evidence.scores, len(evidence.system_names()), evidence.alpha)
 
 
 def _basis_of_two(scores: Scores) -> str:
@@ -108,7 +113,8 @@ def _verdict_of_all(evidence: ComparisonEvidence) -> str:
         led[leader].append(f"{by} ({f'beats {number} others' if first else number})")
     settled = sum(evidence.significant(pair) for pair in evidence.pairs)
     share = f"{settled:,} of {counted(len(evidence.pairs), 'difference')} {'is' if settled == 1 else 'are'} significant"
-    leads = "; ".join(f"{leader} leads by {name_list(measures)}" for leader, measures in led.items())
+    first_by = "has the best mean of" if _few(evidence) else "leads by"
+    leads = "; ".join(f"{leader} {first_by} {name_list(measures)}" for leader, measures in led.items())
     return f"{leads}; {share}"
 
 

@@ -158,7 +158,7 @@ class Leaderboard(Answer):
         return f"{self._lead()} ({self.scores.judgments_in_words()})"
 
     def _lead(self) -> str:
-        few = too_few_topics(self.scores, self.alpha)
+        few = too_few_topics(self.scores, len(self.rows), self.alpha)
         if few:
             return few
         first, *others = self.rows

@@ -300,9 +300,10 @@ def fewest_topics(runs: int, alpha: float) -> int:
     return 1 + math.ceil(math.log2(pairs / alpha))
 
 
-def too_few_topics(scores: Scores, alpha: float) -> str:
+def too_few_topics(scores: Scores, systems: int, alpha: float) -> str:
     """Why no run may be said to lead: there are too few topics with a relevant document; empty if there are enough."""
-    enough, topics = fewest_topics(len(scores.runs), alpha), scores.informative_topics
+    enough, topics = fewest_topics(systems, alpha), scores.informative_topics
     if topics >= enough:
         return ""
-    return f"too few topics to say which run leads: {topics:,} with a relevant document, and it takes {enough}"
+    kind = "" if scores.relevant is None else " with a relevant document"
+    return f"too few topics to say which run is better: {topics:,}{kind}, and it takes {enough}"

@@ -434,18 +434,23 @@ HEADER = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?")
 def toml_with_grades(source: str, grades: Mapping[float, Grade], relevant_from: float, where: str) -> str:
     """The text of a collection.toml with other grades; the rest of it stays as it is, with its comments."""
     named = {f"{grade:g}": asdict(each) for grade, each in sorted(grades.items(), reverse=True)}
-    table = {"grades": {"relevant_from": whole(float(relevant_from)), **named}}
+    return toml_with_table(source, "grades", {"relevant_from": whole(float(relevant_from)), **named}, where)
+
+
+def toml_with_table(source: str, name: str, table: Mapping[str, Any], where: str) -> str:
+    """The text of a collection.toml with another table, or without it if the table is empty; the rest stays as it is."""
+    section = {name: table} if table else {}
     try:
-        expected = {**tomllib.loads(source), **table}
+        expected = {**{key: value for key, value in tomllib.loads(source).items() if key != name}, **section}
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: no TOML: {error}") from error
-    for text in (_with_section(source, "grades", toml_text(table)), toml_text(expected)):
+    for text in (_with_section(source, name, toml_text(section) if section else ""), toml_text(expected)):
         try:
             if tomllib.loads(text) == expected:
                 return text
         except ValueError:
             continue
-    raise DataError(f"{where}: its grades cannot be changed here; edit the file")
+    raise DataError(f"{where}: its {name} cannot be changed here; edit the file")
 
 
 def _with_section(source: str, name: str, section: str) -> str:

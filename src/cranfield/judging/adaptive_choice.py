@@ -80,10 +80,10 @@ class AdaptivePlan(Answer):
     def content(self, how: Layout) -> Iterator[Part]:
         yield (
             f"{self.most.strategy} chooses each document by the labels so far: the round takes at most what this table says, and "
-            "less if it is closed when little is left to find"
+            "less if it is closed when little is left to find."
         )
         yield from self.most.content(how)
-        yield Table(["topic", "document"], [list(each) for each in self.starts], 2, tail=True, title="First documents")
+        yield Table(["topic", "document"], [list(each) for each in self.starts], 2, title="First documents")
 
     def plain(self, how: Layout) -> Any:
         return {**self.most.plain(how), "at_most": True, "starts": [each._asdict() for each in self.starts]}
@@ -117,6 +117,14 @@ def next_document(
     return None
 
 
+def held_at_once(plan: Round) -> int:
+    """How many documents an assessor may hold: two if models choose, so that nobody waits for the next one.
+
+    A model is trained after the label, so it is behind by a label anyway.
+    """
+    return 2 if STRATEGIES.named(plan.strategy).reads else 1
+
+
 def _choices(transaction: Transaction, plan: Round, topic: str) -> Iterator[str]:
     """The documents of a topic without a current label, in the order in which the strategy would ask for them."""
     strategy = STRATEGIES.named(plan.strategy)
@@ -131,7 +139,7 @@ def _choices(transaction: Transaction, plan: Round, topic: str) -> Iterator[str]
     labelled = {label.document for label in labels}
     model = find_models(transaction.connection, plan.name, [topic])
     for document in dict.fromkeys([*(model[0].order if model else ()), *by_fused_rank(candidates)]):
-        if document not in labelled:
+        if document not in labelled and document in candidates.number:  # the round may have changed since
             yield document
 
 
@@ -179,7 +187,7 @@ class TopicModel:
     expected: float | None  # relevant documents among those without a label; None if there are too few labels to say
     words: tuple[RelevantWord, ...]
     order: tuple[str, ...]  # documents without a label, the next one first
-    digest: str  # of the labels
+    digest: str  # of what the model depends on
 
     @property
     def left(self) -> float | None:
@@ -227,7 +235,7 @@ def train_models(
             labels = {label.document: label.grade >= plan.rel for label in labels_of_topic(transaction, plan, topic)}
             before = find_models(transaction.connection, name, [topic])
             now = transaction.now
-        if not before or before[0].digest != _digest(labels):
+        if not before or before[0].digest != _digest(plan, topic, labels):
             fresh.append(_trained(plan, topic, labels, texts, now))
             count += 1
         if len(fresh) == TOGETHER or (fresh and number == len(chosen)):
@@ -240,8 +248,10 @@ def train_models(
     return count
 
 
-def _digest(labels: Mapping[str, bool]) -> str:
-    return hashlib.sha256(json.dumps(sorted(labels.items())).encode()).hexdigest()[:32]
+def _digest(plan: Round, topic: str, labels: Mapping[str, bool]) -> str:
+    """The hash of what a model depends on: the labels, the candidates, and the strategy with its seed."""
+    facts = sorted(labels.items()), plan.lists[topic], plan.strategy, plan.seed
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 
 def _trained(plan: Round, topic: str, labels: Mapping[str, bool], texts: TextFeatures, now: str) -> TopicModel:
@@ -257,7 +267,9 @@ def _trained(plan: Round, topic: str, labels: Mapping[str, bool], texts: TextFea
     state = picker.state()
     words = tuple(RelevantWord(*each) for each in (state.words if state else ()))
     counts = len(labels), sum(labels.values())
-    return TopicModel(topic, *counts, now, state.expected if state else None, words, order, _digest(labels))
+    return TopicModel(
+        topic, *counts, now, state.expected if state else None, words, order, _digest(plan, topic, labels)
+    )
 
 
 UPSERTS: dict[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}

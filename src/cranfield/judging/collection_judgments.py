@@ -237,5 +237,6 @@ MAKE_CURRENT = (
     f"DELETE FROM standing WHERE side = '{COLLECTION}' AND event IN (SELECT id FROM withdrawn)",
     f"""INSERT INTO standing (side, topic, document, other, aspect, assessor, repeat, event, time, grade, source)
         SELECT '{COLLECTION}', topic, document, '', aspect, '', repeat, id, time, grade, source FROM events
-        WHERE {OF_COLLECTION} AND kind = 'judgment' AND id NOT IN (SELECT id FROM withdrawn) ON CONFLICT DO NOTHING""",
+        WHERE {OF_COLLECTION} AND kind = 'judgment' AND id NOT IN (SELECT id FROM withdrawn)
+        ORDER BY topic, document ON CONFLICT DO NOTHING""",
 )

@@ -9,6 +9,7 @@ updates; a test checks that both are equal.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.judging.event import COLLECTION, Event, decided_by_a_model
@@ -117,8 +118,9 @@ def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[Graded
 
 
 def rated_labels(current: Mapping[LabelKey, Event]) -> list[RatedLabel]:
-    """The current labels of all aspects with repeats, without adjudications and preferences."""
+    """The current labels of all aspects with repeats, without adjudications: by document, those of a document by time."""
     names = RatedLabel._fields
-    return [
+    labels = [
         RatedLabel(*(getattr(event, name) for name in names)) for key, event in current.items() if key.side == "label"
     ]
+    return sorted(labels, key=attrgetter("topic", "document", "time", "id"))

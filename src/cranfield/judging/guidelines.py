@@ -120,10 +120,16 @@ class GuidelinesRecord(NamedTuple):
     at: Text
 
 
-def _apply_guidelines(connection: Connection, record: dict[str, Any]) -> None:
+def version_of(record: Mapping[str, Any]) -> Guidelines:
+    """The version of a record; DataError if it was changed after it was written."""
     grades = tuple(GradeMeaning(*each) for each in record["grades"])
     version = Guidelines(record["text"], grades, record["relevant_from"])
     _refuse_changed(record["hash"], version)
+    return version
+
+
+def _apply_guidelines(connection: Connection, record: dict[str, Any]) -> None:
+    version = version_of(record)
     values = {"number": record["number"], "hash": record["hash"], "definition": json.dumps(asdict(version))}
     connection.execute(insert(guidelines), {**values, "author": record["author"], "created": record["at"]})
 
@@ -134,7 +140,8 @@ def _refuse_changed(stored: str, version: Guidelines) -> None:
         raise DataError(f"{problem}; restore them from a copy")
 
 
-APPLIED = {"guidelines": RecordKind(GuidelinesRecord, _apply_guidelines)}
+VERSION = "guidelines"  # the kind of record
+APPLIED = {VERSION: RecordKind(GuidelinesRecord, _apply_guidelines)}
 
 
 def read_version(stored: str, definition: str) -> Guidelines:

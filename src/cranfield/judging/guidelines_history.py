@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from cranfield.judging.assignments import record
 from cranfield.judging.event import RELEVANCE
-from cranfield.judging.guidelines import Guidelines, read_version
+from cranfield.judging.guidelines import VERSION, Guidelines, read_version
 from cranfield.store.tables import events, guidelines, rows_with, standing
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def store_guidelines(transaction: Transaction, version: Guidelines, author: str 
     number = (connection.execute(select(func.max(guidelines.c.number))).scalar() or 0) + 1
     values = {"text": version.text, "grades": version.grades, "relevant_from": version.relevant_from}
     about = {"number": number, "hash": version.hash, "author": author or "", "at": transaction.now}
-    transaction.apply(record("guidelines", **about, **values))
+    transaction.apply(record(VERSION, **about, **values))
     return version.hash
 
 

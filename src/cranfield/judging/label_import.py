@@ -29,6 +29,7 @@ from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
 from cranfield.formats.topic_tables import ids_of_texts, joined_in_words
 from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes, spans_text
+from cranfield.judging.guidelines import VERSION, Guidelines, version_of
 from cranfield.judging.jsonl_log import parsed
 
 if TYPE_CHECKING:
@@ -246,10 +247,23 @@ def _is_lines(raw: bytes) -> bool:
 def _json_rows(raw: bytes, path: str) -> Iterator[Row]:
     for number, line in data_lines(raw):
         row = parsed(line)
+        if isinstance(row, dict) and row.get("record") == VERSION:
+            continue
         if isinstance(row, dict):
             yield number, number, {name: value for name, value in row.items() if name in DEFAULTS}
         else:
             yield number, number, BadLineError(path, number, f"expected a JSON object, found {line[:60]!r}")
+
+
+def guidelines_in(path: str) -> list[Guidelines]:
+    """The versions of guidelines in a file of JSON lines, to which its labels refer; empty for any other file."""
+    raw = _content(path)
+    if VERSION.encode() not in raw or not _is_lines(raw):
+        return []
+    rows = [
+        row for _, line in data_lines(raw) if isinstance(row := parsed(line), dict) and row.get("record") == VERSION
+    ]
+    return [version_of(row) for row in rows]
 
 
 def _of_qrels(file: LabelFile, raw: bytes, reading: LabelReading) -> Iterator[Event]:

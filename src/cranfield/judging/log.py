@@ -124,7 +124,7 @@ class Log(ABC):
         yield self.current_grades(aspect)
 
     def rated_labels(self) -> list[RatedLabel]:
-        """The current labels of all aspects with repeats, without adjudications and preferences."""
+        """The current labels of all aspects with repeats, without adjudications: by document, those of a document by time."""
         return rated_labels(self.current_events())
 
     @abstractmethod

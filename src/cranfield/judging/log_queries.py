@@ -9,11 +9,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import exists, func, literal_column, select
+from sqlalchemy import func, literal_column, select
 
 from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Layout, Part, Table
+from cranfield.base.text_layout import counted, name_list
 from cranfield.judging.collection_judgments import with_judgments
 from cranfield.judging.event import COLLECTION, RELEVANCE, Event
 from cranfield.judging.guidelines_history import versions_by_hash
@@ -42,24 +43,17 @@ if TYPE_CHECKING:
 
 
 COUNTED_KINDS = ("judgment", "preference", "adjudication", "withdrawal", "cannot-judge")  # can change a result
-GRADES = ("label", "adjudication")  # sides of current labels that hold a grade
+GRADES = ("label", "adjudication")  # sides of current labels that hold a grade of a person or a model
+SIDES = (*GRADES, COLLECTION)
 MODEL: ColumnElement[str] = literal_column("'model'")  # spelled as in the partial index, so that the database uses it
 
 
 def has_labels_of_people(database: Database) -> bool:
-    """Whether a person's grade, or an adjudication, is among the current labels: qrels are made of these."""
-    e, s = events.c, standing.c
-    is_current = exists().where(
-        s.side.in_(GRADES),
-        s.topic == e.topic,
-        s.document == e.document,
-        s.repeat == False,  # noqa: E712  a column
-        s.event == e.id,
-    )
-    grades = e.kind.in_(["judgment", "adjudication"]), e.aspect == RELEVANCE
-    query = select(e.seq).where(e.source != MODEL, e.source != COLLECTION, *grades, is_current).limit(1)
+    """Whether a person's grade, or an adjudication, is among the current labels."""
+    s = standing.c
+    query = select(s.event).where(s.side.in_(GRADES), s.aspect == RELEVANCE, s.grade.is_not(None), s.source != MODEL)
     with database.reading() as connection:
-        return connection.execute(query).first() is not None
+        return connection.execute(query.limit(1)).first() is not None
 
 
 def documents_labelled_by_people(database: Database) -> dict[str, int]:
@@ -74,13 +68,38 @@ def documents_labelled_by_people(database: Database) -> dict[str, int]:
         return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def count_current(database: Database) -> dict[str, int]:
-    """The number of current judgments of relevance by side: label, adjudication and collection."""
+class JudgmentCounts(NamedTuple):
+    """The current judgments by where they come from, and the number of topics that they are about."""
+
+    label: int  # of people
+    adjudication: int
+    collection: int
+    topics: int
+
+    def in_words(self) -> str:
+        """The counts that are not 0.
+
+        >>> JudgmentCounts(1, 0, 1837, 225).in_words()
+        '1 label of people and 1,837 judgments of the collection, on 225 topics'
+        """
+        texts = [
+            *[f"{counted(self.label, 'label')} of people"] * bool(self.label),
+            *[counted(self.adjudication, "adjudication")] * bool(self.adjudication),
+            *[f"{counted(self.collection, 'judgment')} of the collection"] * bool(self.collection),
+        ]
+        return f"{name_list(texts)}, on {counted(self.topics, 'topic')}" if texts else "none yet"
+
+
+def count_current(database: Database, topic: str | None = None) -> JudgmentCounts:
+    """The number of current judgments of relevance by side, of one topic or of all; labels of models do not count."""
     s = standing.c
-    query = select(s.side, func.count()).where(s.aspect == RELEVANCE, s.side.in_((*GRADES, COLLECTION)), ~s.repeat)
+    where = [s.aspect == RELEVANCE, s.side.in_(SIDES), ~s.repeat, s.grade.is_not(None), s.source != MODEL]
+    where += [] if topic is None else [s.topic == topic]
+    query = select(s.side, func.count()).where(*where).group_by(s.side)
     with database.reading() as connection:
-        counts = {row[0]: row[1] for row in connection.execute(query.group_by(s.side))}
-    return {side: counts.get(side, 0) for side in (*GRADES, COLLECTION)}
+        counts = {row[0]: row[1] for row in connection.execute(query)}
+        topics = connection.execute(select(func.count(s.topic.distinct())).where(*where)).scalar_one()
+    return JudgmentCounts(**{side: counts.get(side, 0) for side in SIDES}, topics=topics)
 
 
 def topics_in_use(database: Database) -> set[str]:

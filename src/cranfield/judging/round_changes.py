@@ -7,7 +7,7 @@ assignments and leases is in `judging.assignments`. Everything is checked as if 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -151,14 +151,9 @@ def _change(
         items=tuple(new),
         offered=_offered(connection, plan, documents, request.offer),
     )
-    people = _topic_people(
-        connection, change.of(plan), [*documents, *((each.topic, each.document) for each in new)], request
-    )
-    return (
-        change
-        if people is None or people == plan.topic_people
-        else RoundChange(**vars(change) | {"topic_people": people})
-    )
+    subjects = [*documents, *((each.topic, each.document) for each in new)]
+    people = _topic_people(connection, plan, change.of(plan), subjects, request)
+    return change if people is None or people == plan.topic_people else replace(change, topic_people=people)
 
 
 def _numbers(plan: Round, documents: Mapping[Subject, Row[Any]], subjects: Sequence[Subject]) -> set[int]:
@@ -209,7 +204,7 @@ def _new_items(
 
 
 def _topic_people(
-    connection: Connection, plan: Round, subjects: Sequence[Subject], request: ChangeRequest
+    connection: Connection, before: Round, plan: Round, subjects: Sequence[Subject], request: ChangeRequest
 ) -> dict[str, tuple[str, ...]] | None:
     """Who judges which topic after a change; None if it does not change.
 
@@ -222,10 +217,11 @@ def _topic_people(
     if not (request.assign_topics or plan.topic_people):
         return None
     sizes = topic_sizes(plan, subjects)
-    fits = plan.topic_people.keys() == sizes.keys() and all(
-        len(names) == plan.overlap and {*names} <= {*plan.assessors} for names in plan.topic_people.values()
-    )
-    if fits and not request.assign_topics:
+    same = (before.assessors, before.overlap) == (
+        plan.assessors,
+        plan.overlap,
+    ) and plan.topic_people.keys() == sizes.keys()
+    if same and not request.assign_topics:
         return None
     query = select(places.c.topic, places.c.assessor).where(places.c.round == plan.name, places.c.state == "done")
     begun: dict[str, list[str]] = defaultdict(list)

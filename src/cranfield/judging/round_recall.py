@@ -13,10 +13,11 @@ from sqlalchemy import select
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.base.results import Answer, Lines, Table, plain
+from cranfield.base.text_layout import counted
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.adaptive_choice import TopicModel, find_models
 from cranfield.judging.policies import judgments_of
-from cranfield.pooling.stopping import stopping
+from cranfield.pooling.stopping import EARLY, stopping
 from cranfield.store import tables
 
 if TYPE_CHECKING:
@@ -45,48 +46,58 @@ class RoundRecall(Answer):
     curve: list[tuple[int, int]]  # labels, relevant documents found
 
     @property
+    def bounded(self) -> list[Stopping]:
+        """The topics with enough labels for a bound; the totals are theirs."""
+        return [each for each in self.stoppings.rows if each.judged >= min(EARLY, each.size)]
+
+    @property
     def judged(self) -> int:
-        """The number of labelled documents."""
-        return sum(each.judged for each in self.stoppings.rows)
+        """The number of labelled documents in these topics."""
+        return sum(each.judged for each in self.bounded)
 
     @property
     def relevant(self) -> int:
-        """The number of relevant documents found."""
-        return sum(each.relevant for each in self.stoppings.rows)
+        """The number of relevant documents found in these topics."""
+        return sum(each.relevant for each in self.bounded)
 
     @property
     def most_left(self) -> float:
         """The upper bound of the relevant documents that are left: the sum of the topics' bounds."""
-        return sum(each.high for each in self.stoppings.rows)
+        return sum(each.high for each in self.bounded)
 
     @property
     def expected_left(self) -> float:
         """The expected number of relevant documents that are left: by a topic's model, else by its curve of finds."""
         expected = {each.topic: each.expected for each in self.models if each.expected is not None}
-        return sum(expected.get(each.topic, each.unfound) for each in self.stoppings.rows)
+        return sum(min(expected.get(each.topic, each.unfound), each.high) for each in self.bounded)
 
     def recall(self, left: float) -> float | None:
         """The share of the relevant documents that was found if so many are left; None if there are none at all."""
         return self.relevant / (self.relevant + left) if self.relevant + left else None
 
-    def verdict(self) -> str:
-        """What was found and what may be left, as a sentence."""
-        found = f"{self.judged:,} labels, {self.relevant:,} relevant documents found"
-        least = self.recall(self.most_left)
-        if not self.judged or least is None:
-            return found
-        bound = f"at most {self.most_left:,.0f} are left (a recall of {least:.0%} or more)"
-        return f"{found}; about {self.expected_left:,.1f} are expected to be left, {bound}"
+    def verdict(self) -> list[str]:
+        """What was found and what may be left, and for how many topics nobody can say it yet, as sentences."""
+        early = len(self.stoppings.rows) - len(self.bounded)
+        few = f"{early} of {len(self.stoppings.rows)} topics have fewer than {EARLY} labels, which say nothing yet"
+        sentences = []
+        if self.bounded:
+            least = self.recall(self.most_left)
+            bound = "" if least is None else f" (a recall of {least:.0%} or more)"
+            basis = f"{counted(self.judged, 'label')} in {counted(len(self.bounded), 'topic')}"
+            found = f"{basis} found {self.relevant:,} relevant documents"
+            sentences.append(f"{found}; about {self.expected_left:,.1f} are left, at most {self.most_left:,.0f}{bound}")
+        return [*sentences, *([few] if early else [])]
 
     def content(self, how: Layout) -> Iterator[Part]:
-        yield Lines([f"round {self.round}{f', topic {self.topic}' if self.topic else ''}: {self.verdict()}"])
+        yield Lines([f"round {self.round}{f', topic {self.topic}' if self.topic else ''}", *self.verdict()])
         models = {each.topic: each for each in self.models}
         head = ["topic", "pool", "judged", "relevant", "expected left", "at most", "recall at least", "stop", "why"]
         yield Table(head, [self._row(each, models.get(each.topic)) for each in self.stoppings.rows], title="Topics")
-        if self.models:
+        learned = [each for each in self.models if each.labels]
+        if learned:
             yield Table(
                 ["topic", "labels used", "relevant", "expected share left", "trained", "words with their weights"],
-                [_model_row(each) for each in self.models],
+                [_model_row(each) for each in learned],
                 tail=True,
                 title="Models",
             )
@@ -95,12 +106,19 @@ class RoundRecall(Answer):
     def _row(each: Stopping, model: TopicModel | None) -> list[str]:
         expected = model.expected if model is not None and model.expected is not None else each.unfound
         counts = [str(each.size), str(each.judged), str(each.relevant)]
+        if each.judged < min(EARLY, each.size):
+            return [each.topic, *counts, "-", "-", "-", "no", each.reason]
         estimates = [f"{expected:.1f}", f"{each.high:.0f}", f"{each.recall_low:.3f}"]
         return [each.topic, *counts, *estimates, "yes" if each.stop else "no", each.reason]
 
     def plain(self, how: Layout) -> Any:
-        totals: dict[str, Any] = {"judged": self.judged, "relevant": self.relevant, "most_left": self.most_left}
-        totals |= {"expected_left": self.expected_left, "recall_at_least": self.recall(self.most_left)}
+        totals: dict[str, Any] = {
+            "topics_bounded": len(self.bounded),
+            "judged": self.judged,
+            "relevant": self.relevant,
+            "most_left": self.most_left,
+        }
+        totals["recall_at_least"] = self.recall(self.most_left)
         about = {"round": self.round, "strategy": self.strategy, "topic": self.topic, **totals, "curve": self.curve}
         models = [model_values(each) for each in self.models]
         return {**plain(about, how.digits), "topics": self.stoppings.plain(how), "models": plain(models, how.digits)}
@@ -145,7 +163,9 @@ def round_recall(
     lowest = plan.rel if rel is None else rel
     how = {"target": target, "rel": lowest, "level": level, "seconds": seconds, "price": price}
     stops = stopping(labels, pool, **how)  # type: ignore[arg-type]
-    return RoundRecall(plan.name, plan.strategy, topic, stops, models, _curve(labels, lowest))
+    counted = {each.topic for each in RoundRecall(plan.name, "", "", stops, [], []).bounded}
+    curve = _curve([each for each in labels if each.topic in counted], lowest)
+    return RoundRecall(plan.name, plan.strategy, topic, stops, models, curve)
 
 
 def _pool_of(transaction: Transaction, plan: Round) -> list[PoolItem]:

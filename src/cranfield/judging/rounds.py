@@ -25,7 +25,7 @@ from sqlalchemy import Engine, bindparam, case, func, literal_column, or_, selec
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
-from cranfield.judging.adaptive_choice import next_document
+from cranfield.judging.adaptive_choice import held_at_once, next_document
 from cranfield.judging.assignments import ANSWERS, ON, owns, record, why_unqualified
 from cranfield.judging.event import RELEVANCE, Event, instant
 from cranfield.judging.event_intake import KEPT, EventOutcome, Refusal, submit
@@ -372,7 +372,7 @@ class Leaseholder:
         """
         choices = [each for each in self.choices() if each.left] if self.plan.choose_topics else []
         if any(not each.taken for each in choices):
-            return NoLease(f"{self.assessor} has to choose a topic of round {self.plan.name!r}")
+            return NoLease(f"choose a topic of round {self.plan.name!r}")
         if choices:
             until = self.connection.execute(OTHERS, self.who | {"now": self.transaction.now}).scalar()
             return NoLease(f"all topics that are left for {self.assessor} are being judged by others", until)
@@ -513,8 +513,8 @@ def set_state(log: Log, name: str, state: str) -> None:
 def lease(log: Log, assessor: str, name: str = "", n: int = 1, topic: str = "") -> list[Lease] | NoLease:
     """Lease up to n documents to an assessor: those that they hold already, then new ones. NoLease says why there are none.
 
-    An adaptive round gives one at a time: the next depends on the answer. `topic` is the topic that the assessor chooses, in
-    a round in which people choose.
+    An adaptive round gives one at a time, because the next depends on the answer; two if a model chooses. `topic` is the topic
+    that the assessor chooses, in a round in which people choose.
     """
 
     def work(transaction: Transaction) -> list[Lease] | NoLease:
@@ -533,7 +533,7 @@ def _lease_to(desk: Leaseholder, n: int) -> list[Lease] | NoLease:
         return NoLease(f"round {plan.name!r} is {desk.state}")
     if (refusal := why_unqualified(desk.connection, plan.after, desk.assessor)) is not None:
         return refusal
-    most = min(n, 1) if plan.strategy else n
+    most = min(n, held_at_once(plan)) if plan.strategy else n
     answer = desk.held(most)
     while True:
         while len(answer) < most and (another := desk.claim()) is not None:

@@ -219,10 +219,10 @@ class Transaction:
             )
 
     def rated_labels(self) -> list[RatedLabel]:
-        """The current labels of all aspects with repeats, in the order of topics and documents."""
+        """The current labels of all aspects with repeats: by document, those of a document by time."""
         e, s = tables.events.c, tables.standing.c
         query = stored(*(e[name] for name in RatedLabel._fields)).join(tables.standing, s.event == e.id)
-        rows = self.stored_rows(query.where(s.side == "label").order_by(s.topic, s.document))
+        rows = self.stored_rows(query.where(s.side == "label").order_by(s.topic, s.document, e.time, e.id))
         return [
             RatedLabel._make(
                 row if "\\" not in row[0] + row[1] + row[3] + row[5] + row[8] + row[11] else plain_row(row)

@@ -20,7 +20,6 @@ from cranfield.comparison.leaderboard import Leaderboard
 from cranfield.comparison.stability import Stability
 from cranfield.evaluation.curves import IDEAL, KINDS, Curves
 from cranfield.experiments.analyze import Analysis
-from cranfield.judging.round_recall import RoundRecall
 from cranfield.pooling.simulation import Simulation
 from cranfield.reports.charts import (
     MARKERS,
@@ -235,29 +234,6 @@ def _simulation(simulation: Simulation) -> Chart:
         subtitle=[f"{pool}, {simulation.documents:,} documents"],
         x_domain=(0, 100),
         y_domain=(0, 100),
-    )
-
-
-@chart.register(RoundRecall)
-def _round_recall(recall: RoundRecall) -> Chart:
-    """Recall by label: as expected, and at the upper bound of what is left."""
-    totals = {
-        "as expected": recall.relevant + recall.expected_left,
-        "at the bound of pool stop, at least": recall.relevant + recall.most_left,
-    }
-    if not recall.judged or not all(totals.values()):
-        raise ConventionError("there is no curve without a label")
-    labels = [point[0] for point in recall.curve]
-    series = {name: (labels, [found / total for _, found in recall.curve]) for name, total in totals.items()}
-    where = f"topic {recall.topic}" if recall.topic else f"{len(recall.stoppings.rows)} topics"
-    return line_chart(
-        series,
-        "labels",
-        "recall",
-        "Recall by label",
-        subtitle=[f"round {recall.round}, {where}: {recall.judged:,} labels, {recall.relevant:,} relevant"],
-        y_domain=(0, 1),
-        points=False,
     )
 
 

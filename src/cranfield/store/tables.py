@@ -290,6 +290,6 @@ topic_models = _table(
     *_keys("round", "topic"),
     *_columns(Integer, "labels", "relevant", nullable=False),
     Column("expected", Double),  # relevant documents that are left
-    *_texts("trained", "digest", "words", "documents"),  # digest: of the labels; documents: the next ones
+    *_texts("trained", "digest", "words", "documents"),  # digest: of what a model depends on; documents: the next ones
     info=PASSING,
 )

@@ -225,7 +225,7 @@ class _PageEndpoint:
 
 
 def attachment(name: str) -> str:
-    """The header that makes a browser save a reply under a name; a name that is not plain is sent in both spellings.
+    r"""The header that makes a browser save a reply under a name; a name that is not plain is sent in both spellings.
 
     >>> attachment('v "1".qrels')
     'attachment; filename="v__1_.qrels"; filename*=UTF-8\'\'v%20%221%22.qrels'

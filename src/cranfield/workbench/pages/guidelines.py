@@ -30,6 +30,7 @@ from cranfield.judging.guidelines_history import (
 )
 from cranfield.workbench.access_control import ASSESSOR, LEAD, VIEWER
 from cranfield.workbench.assessment import grade_options
+from cranfield.workbench.command_lines import fill, places_of
 from cranfield.workbench.markdown import markdown
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
@@ -158,6 +159,7 @@ def _form(
         "changes": changed_lines(current, version) if preview else [],
         "theirs": changed_lines(base or Guidelines(), conflict) if conflict is not None else [],
         "conflict": conflict is not None,
+        "command": fill("cranfield judge guidelines {ws}", places_of(bench)),
     }
     status = 409 if conflict is not None else 400 if problem else 200
     return Page("Guidelines and grades", "guidelines_edit.html", values, context, status=status)

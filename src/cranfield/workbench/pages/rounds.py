@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import DataError
 from cranfield.base.registry import about
 from cranfield.base.results import as_dicts, plain
+from cranfield.base.text_layout import counted
 from cranfield.commands.judging import lists_of, spread_over_people
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
@@ -206,6 +207,8 @@ def _advice(row: RoundStatus) -> str:
     """A sentence on whether the round can be closed."""
     if row.state == "closed":
         return "The round is closed: no more documents are assigned."
+    if row.skipped_by_all:
+        return f"{counted(len(row.skipped_by_all), 'document')} skipped by everyone: decide about them below."
     if row.strategy and not row.left:
         return f"{row.strategy} chooses more documents as labels come in; cranfield pool stop says how many are left to find."
     if not row.left and not row.out:
@@ -285,10 +288,10 @@ def _deeper(bench: Bench, plan: Round, depth: int) -> dict[str, Any]:
     """The fields of a change to another depth of the same runs; documents that have a label already are not added."""
     if not plan.runs:
         raise Refusal(f"round {plan.name!r} was not planned here; cranfield judge change changes its depth")
+    strategy = plan.strategy or plan.pooling
+    pool = PoolPlanQuestion(runs=list(plan.runs), strategy=strategy, depth=depth, cap=plan.cap, seed=plan.seed)
     if plan.strategy:
-        lists = lists_of([bench.run(name).path for name in plan.runs], depth, None)
-        return {"lists": lists, "depth": depth}
-    pool = PoolPlanQuestion(runs=list(plan.runs), strategy=plan.pooling, depth=depth, cap=plan.cap, seed=plan.seed)
+        return {"lists": _lists(bench, pool), "depth": depth}
     to_judge = {(each.topic, each.document) for each in pool.documents(bench)[0]}
     there = set(round_documents(bench.log, plan.name))
     return {"pool": [each for each in pool.subjects(bench) if each in to_judge or each in there], "depth": depth}

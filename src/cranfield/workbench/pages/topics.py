@@ -1,7 +1,7 @@
 """Topics and documents.
 
 The pages are the list of topics, one topic with two runs side by side, the text of a document and a form to judge it, one
-document in full with its images, and the history of its labels.
+document in full, and the history of its labels.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.base.card import IMAGE, document_card, image_paths, is_address
+from cranfield.base.card import document_card
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
-from cranfield.http.refusal import IMAGE_POLICY, NotFound, Refusal
+from cranfield.http.refusal import NotFound, Refusal
+from cranfield.inputs.selection import LOG
 from cranfield.judging.event import Event
 from cranfield.judging.event_intake import refuse_unknown_ids
-from cranfield.judging.log_queries import blame, documents_labelled_by_people
+from cranfield.judging.log_queries import blame, count_current, documents_labelled_by_people
 from cranfield.workbench.access_control import ASSESSOR, VIEWER
 from cranfield.workbench.assessment import image_hosts, image_link
 from cranfield.workbench.job_answers import MEASURES, JobAnswer, answer_page, ask, ask_scores, judgment_options
@@ -27,7 +28,7 @@ from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import current_hash
 from cranfield.workbench.rendering import marked, marked_around
-from cranfield.workbench.routes import NOTHING, PARTS, ActionResult, Page, PageRequest, RawBody, action, page
+from cranfield.workbench.routes import NOTHING, PARTS, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,6 +178,7 @@ def _one_topic(request: PageRequest, name: str) -> Page:
         "other": other,
         "measure": measure,
         **({"unjudged": unjudged} if unjudged else {}),
+        **_judged(request, name),
     }
     along = {"one": one, "other": other} | {key: request.text(key) for key in ("measure", *CARRIED)}
     before, after = _around(request, name, one, other)
@@ -194,6 +196,14 @@ def _one_topic(request: PageRequest, name: str) -> Page:
         **judgment_options(request),
     }
     return answer_page(request, f"Topic {name}", "topic.html", values, context, job, SCRIPTS)
+
+
+def _judged(request: PageRequest, topic: str) -> dict[str, str]:
+    """How many judgments of the topic there are now; empty if the page uses others."""
+    if request.text("judgments") not in ("", LOG):
+        return {}
+    counts = count_current(request.site.bench.database, topic)
+    return {"judged": counts.in_words().partition(", on ")[0]}
 
 
 def _side_by_side(request: PageRequest, name: str, one: str, other: str, measure: str) -> tuple[JobAnswer, str]:
@@ -292,24 +302,6 @@ def document(request: PageRequest) -> Page:
     context = {"before": before, "after": after, "left": len(content.text) - len(cut), "card": template and card}
     scripts, hosts = () if template is None else ("card.js",), image_hosts(request.site.bench)
     return Page(card.title or content.id, "document.html", values, context, scripts=scripts, image_hosts=hosts)
-
-
-MOST_IMAGES = 10_000  # of a field
-
-
-@page("/image", VIEWER, "bench.image", reveals=NOTHING)
-def image(request: PageRequest) -> Page:
-    """An image of the workspace that the card of a document shows, by the document, the field and its position there."""
-    identity, name = request.required("id"), request.required("field")
-    number = request.whole("n", 0, most=MOST_IMAGES)
-    template, content = request.site.bench.card(), request.site.document(identity)
-    fields = [] if template is None else [each for each in template.shown_fields if each.name == name]
-    paths = image_paths(content, fields[0]) if content is not None and fields and fields[0].type == IMAGE else []
-    if number >= len(paths) or is_address(paths[number]):
-        raise NotFound(f"the document {identity[:100]!r} has no such image in the workspace")
-    file = request.site.bench.image(paths[number])
-    values = {"id": identity, "field": name, "n": number, "type": file.kind, "bytes": len(file.body)}
-    return Page("Image", "", values, raw=RawBody(file.body, file.kind, IMAGE_POLICY))
 
 
 @page("/label", VIEWER, "judging.blame", table=True, menu=("look", 30, ""), reveals=PARTS)

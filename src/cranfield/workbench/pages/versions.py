@@ -41,7 +41,7 @@ def judgments(request: PageRequest) -> Page:
     def decided() -> Grades:
         return decide_log(bench.log, policy, gold=gold_grades(bench.log)).grades
 
-    values = {"policy": policy, "counts": counts}
+    values = {"policy": policy, "counts": counts._asdict(), "said": counts.in_words()}
     table = csv_of(HEAD, rows_of(decided())) if request.twin == "csv" else None
     return Page(
         "Judgments", "judgments.html", values, {"policies": policies()}, table, qrels=lambda: qrels_bytes(decided())
@@ -54,9 +54,15 @@ SMALL = 20_000  # events or judgments: a version of no more is computed by the s
 @page("/versions", VIEWER, "judging.all_versions", table=True, menu=("look", 40, "Versions"))
 def versions(request: PageRequest) -> Page:
     """Frozen versions of the qrels: name, policy, number of judgments, hash."""
-    log = request.site.bench.log
+    bench, log = request.site.bench, request.site.bench.log
+    bench.import_judgments()
     frozen = Versions(log.name, all_versions(log))
-    context = {"frozen": frozen, "policies": policies(), "names": [each.name for each in frozen.rows]}
+    context = {
+        "current": count_current(bench.database).in_words(),
+        "frozen": frozen,
+        "policies": policies(),
+        "names": [each.name for each in frozen.rows],
+    }
     table = frozen.to_csv(spreadsheet=True) if frozen.rows else "name\n"
     return Page("Versions", "versions.html", {"versions": frozen.to_dict()}, context, table)
 

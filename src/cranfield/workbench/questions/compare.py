@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import Text, Whole
 from cranfield.base.results import Answer, Both, Cell, Layout, Part, Table, html_list, html_text, plain
+from cranfield.base.text_layout import counted
 from cranfield.workbench.question import (
     DIGITS,
     PAGE,
@@ -134,10 +135,10 @@ class CompareQuestion(PairQuestion, ScoringQuestion):
 
     def _scope(self, bench: Bench, report: Report) -> str:
         """The topics and judgments of the comparison, as a sentence."""
-        basis = report.comparison.scores.judgments_in_words()
+        scores = report.comparison.scores
+        topics, basis = counted(len(scores.topics), "topic"), scores.judgments_in_words()
         some = f" with {self.value!r} as {self.column}" if self.column else ""
-        category = f"topics{some}: " if self.column else ""
-        return f"{category}{basis}, {self.which(bench).in_words}"
+        return f"{topics}{some}{basis.removeprefix(topics)}, {self.which(bench).in_words}"
 
     def to_csv(self, answer: Answer) -> str | None:
         assert isinstance(answer, Both)

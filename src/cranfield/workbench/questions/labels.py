@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import Choice, Flag, Text, shortened
-from cranfield.base.results import Answer
+from cranfield.base.results import Answer, Table
 from cranfield.inputs.selection import JudgmentSource, basis
 from cranfield.judging.agreement import VIEWS, Agreements
 from cranfield.judging.event import RELEVANCE
@@ -107,6 +107,7 @@ class CheckedVersion(Answer):
 
     def content(self, how: Layout) -> Iterator[Part]:
         yield f"{self.name}: {sum(self.summary.grades.values()):,} judgments fit the hash"
+        yield Table(["grade", "documents"], [[grade, f"{count:,}"] for grade, count in self.summary.grades.items()])
 
     def plain(self, how: Layout) -> dict[str, Any]:
         return {"name": self.name, "topics": self.summary.topics, "grades": self.summary.grades}
@@ -117,7 +118,6 @@ class VersionQuestion(WorkbenchQuestion):
 
     name = "version"
     activity = "computing the judgments again"
-    csv = False
     version = Text(..., "the version")  # type: ignore[arg-type]
 
     def depends(self, bench: Bench) -> dict[str, str]:

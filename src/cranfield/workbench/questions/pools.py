@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Flag, Real, Text, Whole
 from cranfield.base.results import Answer, Both, Table
+from cranfield.base.text_layout import counted
 from cranfield.commands.pooling import Depths, pool, reuse, statistics
 from cranfield.inputs.disk_caches import mark_of
 from cranfield.inputs.selection import has_labels, inputs_of, judgment_source, qrels_of
@@ -17,7 +18,7 @@ from cranfield.judging.round_recall import RoundRecall, round_recall
 from cranfield.judging.round_status import label_pace
 from cranfield.pooling.reuse import OutsideRuns, PoolReuse, Thin
 from cranfield.pooling.strategy import STRATEGIES
-from cranfield.reports.notebook import charts_of
+from cranfield.reports.charts import Chart, line_chart
 from cranfield.workbench.question import (
     PAGE,
     Names,
@@ -86,9 +87,8 @@ class PoolPlanQuestion(RunsQuestion):
     def subjects(self, bench: Bench) -> list[tuple[str, str]]:
         """Topic and document of everything in the pool, with or without a label."""
         files = inputs_of(bench, self.files(bench), rel=bench.relevant_from)
-        texts = bench.collection if STRATEGIES.named(self.strategy).reads else None
         how = {"strategy": self.strategy, "seed": self.seed, "cap": self.cap or None}
-        return [(each.topic, each.document) for each in pool(files, Depths(self.depth), collection=texts, **how).items]
+        return [(each.topic, each.document) for each in pool(files, Depths(self.depth), **how).items]
 
     def documents(self, bench: Bench, tell: Tell | None = None) -> tuple[list[RoundItem], int, dict[str, list[str]]]:
         """The documents of the round, the number left out because they are judged, and the frame of the sample.
@@ -148,11 +148,31 @@ class RoundRecallQuestion(WorkbenchQuestion):
 
     def html(self, bench: Bench, answer: Answer) -> str:
         assert isinstance(answer, RoundRecall)
-        figures = [(chart, "The table holds the numbers.") for chart in charts_of(answer)]
-        table = details_html(
-            "Topics", answer_html(replace(answer, models=[]))
-        )  # the page shows the models as they are now
-        return verdict_html(answer.verdict()) + figures_html(figures) + table
+        figures = [(recall_chart(answer), "The table holds the numbers.")] if answer.judged else []
+        first, *others = answer.verdict()
+        table = next(
+            each for each in answer.content(PAGE) if isinstance(each, Table)
+        )  # the page itself shows the models
+        return verdict_html(first, *others) + figures_html(figures) + scrolling_table(table)
+
+
+def recall_chart(recall: RoundRecall) -> Chart:
+    """Recall by label: as expected, and at the upper bound of what is left."""
+    lefts = {"as expected": recall.expected_left, "at the bound of pool stop, at least": recall.most_left}
+    series = {
+        name: zip(*((n, found / max(1.0, recall.relevant + left)) for n, found in recall.curve), strict=True)
+        for name, left in lefts.items()
+    }
+    where = f"topic {recall.topic}" if recall.topic else counted(len(recall.bounded), "topic")
+    return line_chart(
+        {name: (next(lines), next(lines)) for name, lines in series.items()},
+        "labels",
+        "recall",
+        "Recall by label",
+        subtitle=[f"round {recall.round}, {where}: {recall.judged:,} labels, {recall.relevant:,} relevant"],
+        y_domain=(0, 1),
+        points=False,
+    )
 
 
 class ReuseQuestion(ScoringQuestion):
