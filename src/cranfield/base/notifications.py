@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
 Subscriber = TypeVar("Subscriber")
+Item = TypeVar("Item")
 _file_lists: list[dict[str, None]] = []
 _listeners: list[Callable[[str], None]] = []
 _used: list[set[str]] = []
+_progress: list[Callable[[int, int | None], None]] = []
 _checks: list[Callable[[], None]] = []
 
 
@@ -72,6 +74,25 @@ def notes_to(tell: Callable[[str], None]) -> AbstractContextManager[object]:
             tell(sentence)
 
     return _subscribed(_listeners, once)
+
+
+def progress_to(tell: Callable[[int, int | None], None]) -> AbstractContextManager[object]:
+    """Pass the progress of computations in the block to a function: so many steps of so many."""
+    return _subscribed(_progress, tell)
+
+
+def tell_progress(done: int, total: int | None) -> None:
+    """Report how many steps of a computation are done."""
+    for tell in _progress:
+        tell(done, total)
+
+
+def stepwise(items: Sequence[Item]) -> Iterator[Item]:
+    """The items of a computation, with its progress."""
+    for done, item in enumerate(items):
+        tell_progress(done, len(items))
+        yield item
+    tell_progress(len(items), len(items))
 
 
 def say(sentences: Iterable[str]) -> None:

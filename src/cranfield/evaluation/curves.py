@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.base.errors import ConventionError
-from cranfield.base.notifications import tell_used
+from cranfield.base.notifications import stepwise, tell_used
 from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Layout, Table, plain
 from cranfield.evaluation.evaluate import Evaluator
@@ -171,7 +171,7 @@ def curves(
     evaluator = Evaluator(qrels, [measure(f"AP(rel={rel})"), measure(f"11pt(rel={rel}, level={level})")], **options)
     opened = evaluator.open(runs)
     scores = evaluator.evaluate(opened)
-    hits = [evaluator.hits(run) for run in opened]
+    hits = [evaluator.hits(run) for run in stepwise(opened)]
     deepest = min(depth, max(int(each.retrieved.max(initial=1)) for each in hits) or 1)
     every = []
     for r, run in enumerate(scores.runs):

@@ -20,7 +20,7 @@ from cranfield.base.conventions import ConventionChanges
 from cranfield.base.conventions import conventions as conventions_of
 from cranfield.base.errors import ConventionError, DataError, TopicError
 from cranfield.base.kernels import processors
-from cranfield.base.notifications import tell_used
+from cranfield.base.notifications import tell_progress, tell_used
 from cranfield.base.parameters import refuse_below
 from cranfield.base.run import Run
 from cranfield.evaluation import sanity_checks
@@ -643,7 +643,7 @@ def _run_threads(
 ) -> None:
     """Do the work on each item: few items one by one with all threads, many items in parallel with one thread each."""
     total = len(items) if isinstance(items, list) else None
-    tell = progress or (lambda done, total: None)
+    tell = progress or tell_progress
     if threads == 1 or (total is not None and total < 2 * threads):
         for i, item in enumerate(items):
             work(i, item, threads)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cranfield.base.errors import DataError
+from cranfield.base.notifications import stepwise
 from cranfield.base.results import WIDEST, Answer, Layout, Table, plain
 from cranfield.base.text_layout import cut, cut_end, in_line, width
 from cranfield.evaluation.evaluate import Evaluator, distinct
@@ -210,7 +211,7 @@ def side_by_side(
     (0.5, [1, -1])
     """
     evaluator = Evaluator(qrels, [measure], **options)
-    runs = [run for each in (one, other) for run in evaluator.open(each)]
+    runs = [run for each in stepwise((one, other)) for run in evaluator.open(each)]
     if len(runs) != 2:
         raise DataError(f"expected two runs to show side by side, found {len(runs)}")
     runs = [run.renamed(label) for run, label in zip(runs, distinct([run.name for run in runs]), strict=True)]

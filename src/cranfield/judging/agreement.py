@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.notifications import stepwise
 from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.evaluation.shared_matches import JudgmentPart, MatchedRun
@@ -306,7 +307,7 @@ def agreements(
     clusters = encode(list(how["cluster_of"].values()))[1]
     many = [
         stats.agreement(labels, one, rng=np.random.default_rng(seed), **how | {"cluster_of": clusters})
-        for one in coefficients or stats.all_forms()
+        for one in stepwise(coefficients or stats.all_forms())
     ]
     return Agreements(
         name,

@@ -20,6 +20,7 @@ import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.kernels import Order
+from cranfield.base.notifications import stepwise
 from cranfield.base.results import Answer, Lines, Rows, Table, plain
 from cranfield.evaluation.bounds import bounds_of
 from cranfield.evaluation.evaluate import Evaluator
@@ -415,7 +416,7 @@ def _left_out(
     first = partial.qrels.index.first == np.arange(len(sole))
     relevant = partial.qrels.grade >= rel
     unique = []
-    for t in range(team.max() + 1):
+    for t in stepwise(range(team.max() + 1)):
         mine, members = sole == t, team == t
         unique.append((int((mine & first).sum()), int((mine & first & relevant).sum())))
         part = partial.means(~mine) if mine.any() else full

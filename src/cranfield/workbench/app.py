@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import os
 import re
 import secrets
 import sys
@@ -152,8 +151,11 @@ class _PageEndpoint:
         answer = await (work(page_request) if is_async else anyio.to_thread.run_sync(work, page_request))
         if isinstance(answer, Download):
             if self.twin == "json":
-                return Response(as_json({"name": answer.name, "bytes": os.path.getsize(answer.path)}), 200, None, JSON)
-            return FileResponse(answer.path, media_type=answer.kind, filename=answer.name)
+                return Response(as_json({"name": answer.name, "bytes": answer.size}), 200, None, JSON)
+            if answer.path:
+                return FileResponse(answer.path, media_type=answer.kind, filename=answer.name)
+            attached = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(answer.name, safe='')}"}
+            return Response(answer.content, 200, attached, answer.kind)
         if not isinstance(answer, ActionResult):
             return await self._page(request, page_request, answer)
         headers = {}

@@ -74,7 +74,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/version": ("cranfield eval {log}@{name} {run_paths}",),
     "/versions": ("cranfield judge versions {log}",),
 }
-WITHOUT = ("/api", "/backup/file", "/enter", "/image", "/join", "/login", "/me")  # pages that no command stands for
+WITHOUT = (
+    "/api",
+    "/backup/file",
+    "/enter",
+    "/image",
+    "/jobs",
+    "/join",
+    "/login",
+    "/me",
+    "/report/file",
+)  # no command is the same
 
 
 def command_of(request: PageRequest) -> str:

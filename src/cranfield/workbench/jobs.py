@@ -93,6 +93,7 @@ class _Job:
     progress: float | None = None
     begun: bool = False  # a worker has started
     why: str | None = None
+    cancelled: str = ""  # by whom
     noted: float = 0.0  # time of the last update of its row; 0: it has no row
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -213,6 +214,22 @@ class Jobs:
 
     # jobs under way
 
+    def under_way(self) -> list[tuple[str, Running]]:
+        """The questions that are queued or computed by this process, with their names, the oldest first."""
+        with self._lock:
+            jobs = sorted(self._jobs.values(), key=lambda job: job.since)
+        return [("runs" if job.asked is None else job.asked.name, job.running()) for job in jobs]
+
+    def cancel(self, id: str, by: str) -> bool:
+        """Cancel a question that is queued or computed; False if there is none of that id, or it cannot be cancelled."""
+        with self._lock:
+            job = next((each for each in self._jobs.values() if each.id == id and each.asked is not None), None)
+            if job is None:
+                return False
+            job.cancelled = by
+        self.workers.cancel(id)
+        return True
+
     def _state_elsewhere(self, question: str, refresh: bool | int) -> State | None:
         """The state of a question that failed a moment ago, or that another process computes."""
         with self._lock:
@@ -266,6 +283,8 @@ class Jobs:
             job.why = str(message["failed"])
         elif "broken" in message:
             job.why = f"an unexpected error occurred; the server's log describes it under job {job.id}"
+        if job.cancelled and job.why is not None:
+            job.why = f"cancelled by {job.cancelled}; load the page again to compute it"
         with self._lock:
             self._jobs.pop(job.question, None)
             if job.why is not None:

@@ -14,6 +14,7 @@ byte that such an assessor gets from the routes that are not RESULTS.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -171,11 +172,17 @@ class ActionResult:
 
 
 class Download(NamedTuple):
-    """A file as the answer of a page: its path, the name under which a browser stores it, and its media type."""
+    """A file as the answer of a page: the name under which a browser stores it, its media type, and its path or bytes."""
 
-    path: str
+    path: str  # of a large file, which is streamed; empty if there are bytes
     name: str
     kind: str
+    content: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return os.path.getsize(self.path) if self.path else len(self.content)
 
 
 class RouteEntry(NamedTuple):

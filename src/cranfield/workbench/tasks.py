@@ -92,6 +92,11 @@ class Tasks:
         with self._lock:
             return self._tasks.get(kind)
 
+    def under_way(self) -> list[Task]:
+        """The tasks that are running."""
+        with self._lock:
+            return [task for task in self._tasks.values() if task.state == RUNNING]
+
     def begin(self, kind: str, activity: str, work: Callable[[Tell], TaskResult]) -> Task:
         """Begin a task, and wait a moment for its end; Refusal while another task runs."""
         with self._lock:

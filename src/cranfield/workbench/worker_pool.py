@@ -26,7 +26,7 @@ from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import CranfieldError, DataError, DataWarning
-from cranfield.base.notifications import notes_to
+from cranfield.base.notifications import notes_to, progress_to
 from cranfield.base.parameters import masked
 from cranfield.formats.streams import reason
 from cranfield.inputs.disk_caches import CachedResult, RenderedResult, ResultCache
@@ -62,6 +62,7 @@ class WorkerPool:
         self._threads: set[threading.Thread] = set()
         self._processes: set[subprocess.Popen[str]] = set()
         self._free = 0  # threads that wait for a task
+        self._busy: dict[str, subprocess.Popen[str]] = {}  # by the id of the task
         self._closed = False
 
     def put(self, task: WorkerTask) -> None:
@@ -75,6 +76,17 @@ class WorkerPool:
                 self._threads.add(thread)
                 thread.start()
             self._turn.notify()
+
+    def cancel(self, id: str) -> None:
+        """End the work on a question: it leaves the queue, or its process is killed."""
+        with self._turn:
+            waiting = [task for task in self._tasks if task.message["id"] == id]
+            self._tasks = deque(task for task in self._tasks if task.message["id"] != id)
+            process = self._busy.get(id)
+        for task in waiting:
+            task.tell({"failed": "cancelled"})
+        if process is not None:
+            process.kill()
 
     def pids(self) -> list[int]:
         """The ids of the running processes."""
@@ -99,9 +111,11 @@ class WorkerPool:
                 try:
                     if process is None or process.poll() is not None:
                         process = self._restart(process)
+                    self._busy[str(task.message["id"])] = process
                     end = _run(process, task)
                 except OSError as error:  # without an end, the caller would wait for ever
                     end = {"failed": f"the work could not be started: {reason(error)}"}
+                self._busy.pop(str(task.message["id"]), None)
                 task.tell(end)
         finally:
             self._end(process)
@@ -188,7 +202,7 @@ def compute(
     messages: list[str] = []
     bench = open_bench(folder, db)
     try:
-        with warnings.catch_warnings(record=True) as warned, notes_to(messages.append):
+        with warnings.catch_warnings(record=True) as warned, notes_to(messages.append), progress_to(tell):
             warnings.simplefilter("always")
             question = QUESTIONS[verb](**parameters)
             place = question.place(bench)

@@ -41,7 +41,7 @@ def backups(request: PageRequest) -> Page:
     return Page("Backup", "backup.html", values, {"made": made, "restored": restored}, scripts=("live.js", "import.js"))
 
 
-@page("/backup/file", LEAD, "backup.backup")
+@page("/backup/file", LEAD, "backup.backup", menu=("manage", 80, ""))
 def backup_file(request: PageRequest) -> Download:
     """Download the last backup."""
     archive = last_backup(request.site)
