@@ -211,7 +211,7 @@ def learning(plan: Plan, scale: float = 1.0) -> list[Row]:
                 taken = [] if page is None else sorted(page.evaluate(PRESS) / 1e3 for _ in range(presses))
             confirmed = len(tally.result().confirmed)
         with closing(open_bench(folder)) as bench, bench.log.reading() as transaction:
-            trained = sum(each.labels for each in find_models(transaction.connection, "1"))
+            trained = sum(each.labels for each in find_models(transaction, "1"))
     if not taken:
         return []
     where = f"Chromium, and {len(others)} people with {confirmed} labels; {trained} labels in the models"

@@ -42,7 +42,7 @@ def begin(log: Log, strategy: str = "cal", **more: object) -> Round:
 
 def models(log: Log) -> dict[str, TopicModel]:
     with log.reading() as transaction:
-        return {each.topic: each for each in find_models(transaction.connection, "1")}
+        return {each.topic: each for each in find_models(transaction, "1")}
 
 
 def leases(log: Log, assessor: str = "ann", n: int = 1) -> list[Lease]:

@@ -77,7 +77,7 @@ def models(site: Served, name: str) -> list[TopicModel]:
         time.sleep(0.1)
     assert site.site.trainer.why == {}
     with site.bench.log.reading() as transaction:
-        return find_models(transaction.connection, name)
+        return find_models(transaction, name)
 
 
 def test_every_strategy_is_planned_previewed_opened_and_judged(site: Served) -> None:

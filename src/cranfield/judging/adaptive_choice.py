@@ -34,8 +34,6 @@ from cranfield.store.tables import plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy.engine import Connection
-
     from cranfield.base.results import Layout, Part
     from cranfield.formats.label_files import Judgment
     from cranfield.judging.log import Log
@@ -137,7 +135,7 @@ def _choices(transaction: Transaction, plan: Round, topic: str) -> Iterator[str]
             yield item.document
         return
     labelled = {label.document for label in labels}
-    model = find_models(transaction.connection, plan.name, [topic])
+    model = find_models(transaction, plan.name, [topic])
     for document in dict.fromkeys([*(model[0].order if model else ()), *by_fused_rank(candidates)]):
         if document not in labelled and document in candidates.number:  # the round may have changed since
             yield document
@@ -197,13 +195,13 @@ class TopicModel:
         return self.expected / (self.relevant + self.expected) if self.relevant + self.expected else 0.0
 
 
-def find_models(connection: Connection, name: str, topics: Iterable[str] | None = None) -> list[TopicModel]:
+def find_models(transaction: Transaction, name: str, topics: Iterable[str] | None = None) -> list[TopicModel]:
     """The models of a round, by topic."""
     table = tables.topic_models
     query = select(table).where(table.c.round == name).order_by(table.c.topic)
     if topics is not None:
         query = query.where(table.c.topic.in_(list(topics)))
-    return [_model_of(row) for row in connection.execute(query)]
+    return [_model_of(row) for row in transaction.connection.execute(query)]
 
 
 def _model_of(row: Any) -> TopicModel:
@@ -233,7 +231,7 @@ def train_models(
     for number, topic in enumerate(chosen, 1):
         with log.reading() as transaction:
             labels = {label.document: label.grade >= plan.rel for label in labels_of_topic(transaction, plan, topic)}
-            before = find_models(transaction.connection, name, [topic])
+            before = find_models(transaction, name, [topic])
             now = transaction.now
         if not before or before[0].digest != _digest(plan, topic, labels):
             fresh.append(_trained(plan, topic, labels, texts, now))

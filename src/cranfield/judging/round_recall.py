@@ -151,7 +151,7 @@ def round_recall(
     with log.reading() as transaction:
         plan, _ = transaction.find_round(name)
         pool = _pool_of(transaction, plan)
-        models = find_models(transaction.connection, plan.name)
+        models = find_models(transaction, plan.name)
         labels = judgments_of(transaction.current_grades())
     if topic:
         pool = [each for each in pool if each.topic == topic]

@@ -18,7 +18,7 @@ def recall(request: PageRequest) -> Page:
     name, topic = request.required("round"), request.text("topic")
     with request.site.bench.log.reading() as transaction:
         plan, _ = transaction.find_round(name)
-        models = find_models(transaction.connection, name, [topic] if topic else None)
+        models = find_models(transaction, name, [topic] if topic else None)
     reads = bool(plan.strategy) and STRATEGIES.named(plan.strategy).reads
     trainer = request.site.trainer
     if reads and plan.name not in trainer.why:
