@@ -245,9 +245,11 @@ def _column(name: str, judgments: Any) -> TopicWeights:
 
 def queries_in(workspace: str | None) -> Queries | None:
     """What the topics of a workspace ask, read when first needed; None without a workspace, or if it has no collection."""
+    if workspace is None:
+        return None
     from cranfield.formats.collection_folder import DOCUMENTS, collection_home, read_collection
     from cranfield.formats.topic_tables import table_of_topics
 
-    if workspace is None or DOCUMENTS not in collection_home(workspace)[1]:
+    if DOCUMENTS not in collection_home(workspace)[1]:
         return None
     return Queries(lambda: table_of_topics(read_collection(workspace).topics, workspace).queries)

@@ -76,12 +76,15 @@ class Inputs:
         """The collection's folder or name, if it names the judgments."""
         if self.qrels is None:
             return None
-        from cranfield.formats.collection_folder import DOCUMENTS, collection_home
         from cranfield.formats.runs_and_qrels import qrels_in
 
-        folder = self.qrels if self.workspace is None else self.workspace
-        if folder == self.workspace and DOCUMENTS not in collection_home(folder)[1]:
-            return None
+        folder = self.qrels
+        if self.workspace is not None:
+            from cranfield.formats.collection_folder import DOCUMENTS, collection_home
+
+            folder = self.workspace
+            if DOCUMENTS not in collection_home(folder)[1]:
+                return None
         return None if qrels_in(folder) == folder else folder
 
     @cached_property
