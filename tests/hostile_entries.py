@@ -55,6 +55,7 @@ PLAIN = {
     "judge pseudonymise": "labels.jsonl ann",
     "judge round": "work.db --pool pool.jsonl",
     "judge set": "labels.jsonl 1 paused",
+    "judge change": "labels.jsonl 1 --overlap 2",
     "judge withdraw": "labels.jsonl --assessor bob",
     "serve": ". --port 0",
     "backup": ". -o monday.zip",

@@ -33,6 +33,11 @@ def test_a_session_serves_the_topic_that_has_had_the_fewest() -> None:
     assert [item.topic for item in going.take(4)] == ["q1", "q2", "q1", "q2"]
 
 
+def test_a_session_of_some_topics_leases_no_other() -> None:
+    going = session(RUNS, strategy="depth", topics=["q2"])
+    assert [(item.topic, item.document) for item in going.take(9)] == [("q2", "x"), ("q2", "y")]
+
+
 def test_the_documents_of_a_topic_are_numbered_from_one_as_they_are_leased() -> None:
     going = session(RUNS, strategy="depth")
     items = going.take(2, "q1") + going.take(2, "q1")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cranfield
 from cranfield.base.errors import ConventionError
 from cranfield.base.kernels import Order
-from cranfield.formats import as_runs
+from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.label_files import Judgment
 from cranfield.formats.pool_files import PoolItem
 from cranfield.pooling.pool import pool
@@ -53,6 +53,24 @@ def test_a_curve_that_has_flattened_stops_and_one_that_climbs_does_not() -> None
     assert flat.recall > 0.9 > flat.recall_low
     assert not steep.stop
     assert steep.unfound > 50
+
+
+def test_a_sampled_pool_is_estimated_from_its_sample_and_a_topic_without_labels_stays_open() -> None:
+    drawn = pool([{"q": {f"d{i}": 60.0 - i for i in range(60)}}], strategy="sample(rate=0.5)", seed=1).items
+    judged = [item.document for item in drawn if item.priority]
+    [found] = stopping([Judgment("q", document, float(n % 2)) for n, document in enumerate(judged)], drawn)
+    assert (found.method, found.judged, found.size) == ("sample", len(judged), 60)
+    assert found.low <= found.unfound <= found.high
+    assert not found.stop
+    assert found.reason.startswith("at the upper bound only ")
+    [nothing] = stopping([], drawn)
+    assert (nothing.method, nothing.stop, nothing.low, nothing.high) == ("sample", False, 0.0, 60.0)
+
+
+def test_a_topic_that_no_run_answers_has_nothing_to_simulate() -> None:
+    qrels = as_qrels({"q": {"a": 1, "b": 0}, "unanswered": {"a": 1}, "irrelevant": {"a": 0}})
+    tops = rankings(as_runs([{"q": {"a": 2.0, "b": 1.0}, "irrelevant": {"a": 1.0}}]), 10)
+    assert [topic.candidates.topic for topic in judged_topics(qrels, tops, 1)] == ["q"]
 
 
 @pytest.mark.parametrize("strategy", ["sample(rate=0.2)", "stratified(strata=20:1/200:0.2)", "weighted(rate=0.2)"])

@@ -223,6 +223,7 @@ def records(tmp_path_factory) -> list[dict[str, Any]]:
     assert cranfield("judge", "next", log, "--assessor", "ann").code == 0
     assert cranfield("judge", "add", log, EXAMPLES / "qrels.txt", "--assessor", "ann").code == 0
     assert cranfield("judge", "freeze", log, "v1").code == 0
+    assert cranfield("judge", "change", log, "1", "--overlap", 1, "--changed-by", "lea").code == 0
     assert cranfield("judge", "set", log, "1", "paused").code == 0
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     return [row for row in rows if "record" in row]
@@ -231,7 +232,7 @@ def records(tmp_path_factory) -> list[dict[str, Any]]:
 def test_no_change_of_a_log_s_records_ends_in_a_traceback(records, tmp_path):
     path, rng = tmp_path / "log.jsonl", random.Random(25)
     refused: list[str] = []
-    assert {row["record"] for row in records} == {"round", "lease", "version", "state"}
+    assert {row["record"] for row in records} == {"round", "lease", "version", "change", "state"}
     for _ in range(60):
         path.write_text("".join(f"{json.dumps(row)}\n" for row in changed(records, rng, ODD)))
         log = open_log(path, new=False)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+from markupsafe import escape
 
 from browsers import EVIL, Watched
 from cranfield import read_collection
@@ -20,7 +21,7 @@ from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
 from cranfield.workbench.pages.prefer import open_comparison_of_runs
 from test_web_access import SCHEMES, SMALL, SMALLEST, WIDTHS, problems
-from workbench import Served, served
+from workbench import Served, served, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -330,6 +331,21 @@ def test_the_script_draws_the_card_that_the_server_draws(site: Served, browser: 
     page.wait_for_function(shown)
     assert all("Failed to load resource" in said for said in watched.said)  # of the hostile document to come
     assert {url.split("/")[2] for url in watched.requests} == {f"127.0.0.1:{site.port}", HOST}
+
+
+def test_the_server_adds_no_blank_to_a_value(site: Served) -> None:
+    page = site.client("ann", "assessor").get("/document?id=p1").text
+    assert '<dt>Price</dt><dd><span dir="auto">12.50 EUR</span></dd>' in page
+    assert '<dd><a href="https://shop.example/tea?id=1" target="_blank" rel="noopener noreferrer" dir="auto">' in page
+
+
+def test_a_search_shows_the_fields_of_each_result(site: Served) -> None:
+    client = site.client("ann", "assessor")
+    waited(site, "/search.json?topic=q1&query=tea", who=("ann", "assessor"))
+    reply = client.get("/search?topic=q1&query=assam+harvest")
+    assert "12.50 EUR" in reply.text
+    assert f'<img src="{escape(image("p1"))}" alt="A cup of tea on a table"' in reply.text
+    assert f"https://{HOST}" in reply.headers["content-security-policy"]
 
 
 def test_hostile_values_of_every_type_are_shown_and_not_run(site: Served, browser: Any) -> None:

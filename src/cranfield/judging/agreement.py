@@ -20,6 +20,7 @@ import numpy as np
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
+from cranfield.evaluation.shared_matches import JudgmentPart, MatchedRun
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats
@@ -460,9 +461,10 @@ def rankings(events: Sequence[Opinion], runs: list[Run], measures: list[str]) ->
         everybody.setdefault(topic, {})[document] = labels[-1].grade or 0.0
         for event in labels:
             own.setdefault(event.assessor, {}).setdefault(topic, {})[document] = event.grade or 0.0
-    reference = evaluate(everybody, runs, measures)
+    matched = [MatchedRun(run) for run in runs]
+    reference = evaluate(everybody, matched, measures)
     answer = []
-    for assessor, scores in sorted(_scores_by_person(own, runs, measures), key=itemgetter(0)):
+    for assessor, scores in sorted(_scores_by_person(own, everybody, matched, measures), key=itemgetter(0)):
         for measure in reference.measures:
             pair = [[each.mean(measure, run) for run in reference.runs] for each in (reference, scores)]
             count = sum(map(len, own[assessor].values()))
@@ -470,8 +472,10 @@ def rankings(events: Sequence[Opinion], runs: list[Run], measures: list[str]) ->
     return answer
 
 
-def _scores_by_person(own: Mapping[str, Grades], runs: list[Run], measures: list[str]) -> Iterator[tuple[str, Scores]]:
-    """The scores of runs by each person's labels: people without a common topic are scored at once, which reads runs once.
+def _scores_by_person(
+    own: Mapping[str, Grades], everybody: Grades, runs: list[MatchedRun], measures: list[str]
+) -> Iterator[tuple[str, Scores]]:
+    """The scores of runs by each person's labels; people without a common topic are scored at once.
 
     They must use the same grades, because a measure may look at the highest of all judgments.
     """
@@ -485,7 +489,8 @@ def _scores_by_person(own: Mapping[str, Grades], runs: list[Run], measures: list
             groups.append(group)
         group[1].update(grades)
         group[2].append(assessor)
-    for _, together, assessors in groups:
-        scores = evaluate(together, runs, measures)
+    parts = JudgmentPart.each_of([together for _, together, _ in groups], everybody)
+    for (_, together, assessors), part in zip(groups, parts, strict=True):
+        scores = evaluate(together, [run.within(part) for run in runs], measures)
         for assessor in assessors:
             yield assessor, scores.select(topics=list(own[assessor]))

@@ -1,8 +1,8 @@
 """The command that does what a page does: every page names its own, so that the command line stays an equal alternative.
 
-A route declares a template; the parameters of the page fill it. `{name}` stands for a parameter, or for a part of the
-workspace; a group in brackets is left out if one of its parameters is empty. Values are quoted for a shell. Commands run
-in the folder that holds the workspace.
+COMMANDS has templates for each page; the parameters of the page fill the first one whose fields outside brackets have values.
+`{name}` stands for a parameter, or for a part of the workspace; a group in brackets is left out if one of its parameters is
+empty. Values are quoted for a shell. Commands run in the folder that holds the workspace.
 
 >>> fill("cranfield judge status {log} [--round {round}]", {"log": "w/work.db", "round": ""})
 'cranfield judge status w/work.db'
@@ -21,21 +21,108 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.inputs.workspace import Bench
+    from cranfield.workbench.routes import PageRequest
 
 FIELD = re.compile(r"\{(\w+)\}")
 GROUP = re.compile(r"\s*\[([^\]]*)\]")
+EXPORTED = "judgments.txt"
 ELSEWHERE = "LOG"  # stands for a log that is not in the folder: its address is not shown
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
+ASSESS = "--collection {collection} --assessor {me}"
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "/": ("cranfield judge status {log}",),
+    "/adjudicate": (
+        "cranfield judge agree {log} --disagreements pool.jsonl && "
+        f"cranfield pool judge --pool pool.jsonl --judgments {{log}} --adjudicate {ASSESS}",
+    ),
+    "/agreement": ("cranfield judge agree {log}",),
+    "/backup": ("cranfield backup {ws} -o backup.tar.gz",),
+    "/compare": (
+        "cranfield compare {qrels} {one_path} {other_path} [-m {measures}]",
+        "cranfield compare {qrels} {run_paths} [-m {measures}]",
+    ),
+    "/diff": ("cranfield judge diff {log} {a} [{b}]",),
+    "/document": ("cranfield collection show {collection} --document {id}",),
+    "/guidelines": ("cranfield judge guidelines {log}",),
+    "/guidelines/edit": ("cranfield judge guidelines {log} --write {file}",),
+    "/import": ("cranfield import {source} {ws}",),
+    "/judge": (f"cranfield pool judge --judgments {{log}} --round {{round}} {ASSESS}",),
+    "/judge/topics": ("cranfield judge status {log} [--round {round}]",),
+    "/judgments": ("cranfield judge export {log} --to qrels",),
+    "/label": ("cranfield judge blame {log} {topic} {document}",),
+    "/models": ("cranfield judge models {log}",),
+    "/people": ("cranfield serve {ws} --invite assessor",),
+    "/prefer": ("cranfield judge add {log} {file}",),
+    "/preferences": ("cranfield judge export {log} --to prefs",),
+    "/recall": ("cranfield pool stop {log} --round {round}", "cranfield pool stop {log} --round {name}"),
+    "/report": ("cranfield report {qrels} {run_paths} [-m {measures}] -o report.html",),
+    "/round": ("cranfield judge status {log} --round {name}",),
+    "/rounds": ("cranfield judge status {log}",),
+    "/rounds/new": (
+        "cranfield pool {run_paths} [--depth {depth}] -o pool.jsonl && "
+        "cranfield judge round {log} --pool pool.jsonl [--name {name}]",
+    ),
+    "/runs": ("cranfield leaderboard {qrels} {run_paths} [-m {measures}]",),
+    "/search": (f"cranfield pool judge --search {{topic}} --judgments {{log}} {ASSESS}",),
+    "/topic": (
+        "cranfield explain {qrels} {one_path} {other_path} --topic {topic}",
+        "cranfield collection show {collection} --topic {topic}",
+        "cranfield collection show {collection}",
+    ),
+    "/version": ("cranfield eval {log}@{name} {run_paths}",),
+    "/versions": ("cranfield judge versions {log}",),
+}
+WITHOUT = ("/api", "/backup/file", "/enter", "/image", "/join", "/login", "/me")  # pages that no command stands for
+
+
+def command_of(request: PageRequest) -> str:
+    """The command that does what a page does, with the parameters of the request; empty if there is none."""
+    templates = COMMANDS.get(request.path, ())
+    values = _values(request)
+    fitting = (each for each in templates if all(values.get(name) for name in FIELD.findall(GROUP.sub("", each))))
+    template = next(fitting, templates[-1] if templates else "")
+    if "{qrels}" in template and _by_policy(request):
+        template = f"cranfield judge export {{log}} --to qrels --policy {{policy}} -o {EXPORTED} && {template}"
+    return fill(template, values)
+
+
+def _by_policy(request: PageRequest) -> bool:
+    """Whether the page scores by another policy than the one that commands use for a log."""
+    return request.text("judgments") in ("", "log") and request.text("policy") not in ("", "latest")
+
+
+def _values(request: PageRequest) -> dict[str, str | list[str]]:
+    """What fills a template: the parts of the workspace, the parameters of the page, and the files of its runs."""
+    bench = request.site.bench
+    names = {name: request.text(name) for name in request.query}
+    places: dict[str, str | list[str]] = {**names, **places_of(bench), "me": request.name}
+    paths = {run.name: f"{bench.name}/runs/{os.path.relpath(run.path, bench.runs_folder)}" for run in bench.runs()}
+    chosen = [paths[each] for each in request.texts("runs") if each in paths]
+    places["run_paths"] = chosen or list(paths.values())
+    for field in ("one", "other"):
+        name = names.get(field, "")
+        places[f"{field}_path"] = paths.get(name) or paths.get(os.path.splitext(name)[0], "")
+    source = names.get("judgments", "")
+    places["qrels"] = bench.name
+    if _by_policy(request):
+        places["qrels"] = EXPORTED
+    elif source.startswith("log"):
+        places["qrels"] = f"{places['log']}{source.removeprefix('log')}"
+    elif source and bench.qrels is not None:
+        places["qrels"] = f"{bench.name}/{os.path.relpath(bench.qrels, bench.folder)}"
+    return places
+
+
+def fill(template: str, values: Mapping[str, str | list[str]]) -> str:
     """A template with its values; a parameter without a value is written in capitals, or leaves out its group."""
 
     def group(match: re.Match[str]) -> str:
         return f" {match[1]}" if all(values.get(name) for name in FIELD.findall(match[1])) else ""
 
     def value(match: re.Match[str]) -> str:
-        text = values.get(match[1])
-        return quote(text) if text else match[1].upper()
+        texts = values.get(match[1])
+        return " ".join(map(quote, [texts] if isinstance(texts, str) else texts)) if texts else match[1].upper()
 
     return FIELD.sub(value, GROUP.sub(group, template))
 

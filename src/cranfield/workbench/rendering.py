@@ -17,6 +17,7 @@ from cranfield.base.errors import CranfieldError
 from cranfield.base.results import Answer, defused
 from cranfield.base.text_layout import legible
 from cranfield.workbench.access_control import NOBODY, account_mark, blind_work, may
+from cranfield.workbench.command_lines import command_of
 from cranfield.workbench.links import link
 from cranfield.workbench.routes import GROUPS, RESULTS, Page, PageRequest, RouteEntry, entries
 
@@ -130,7 +131,7 @@ def environment() -> Environment:
 def render(site: Site, request: PageRequest, page: Page) -> str:
     """A page as HTML."""
     around = {**_frame(site, request.account, request.path, request.blind), "request": request}
-    around |= {"scripts": page.scripts, "title": page.title}
+    around |= {"scripts": page.scripts, "title": page.title, "command": command_of(request)}
     html = environment().get_template(page.template).render({**page.values, **page.context, **around})
     return under(site.manner.path, html)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.base.card import document_card
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.base.passages import best_passage, marks
@@ -22,7 +23,7 @@ from cranfield.judging.event_intake import EventOutcome, submit
 from cranfield.judging.rounds import Leaseholder, answer_within
 from cranfield.retrieval.document_search import LONGEST_QUERY, search_documents, search_list
 from cranfield.workbench.access_control import ASSESSOR
-from cranfield.workbench.assessment import ScriptReply, needs_of, own_label_view, terms
+from cranfield.workbench.assessment import ScriptReply, image_hosts, image_link, needs_of, own_label_view, terms
 from cranfield.workbench.browser_events import in_order, read_rows, refuse_first, script_events
 from cranfield.workbench.command_lines import fill, places_of
 from cranfield.workbench.job_answers import ask
@@ -37,6 +38,7 @@ from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from cranfield.base.card import CardPart, CardTemplate
     from cranfield.base.results import Part
     from cranfield.judging.log import Transaction
     from cranfield.workbench.assessment import AspectQuestion, GradeOption, OwnLabel
@@ -65,6 +67,7 @@ class SearchResult(NamedTuple):
     marks: Sequence[tuple[int, int]]  # spans of query words in `snippet`
     length: int  # of the whole text
     label: OwnLabel | None
+    fields: Sequence[CardPart] = ()  # of the card
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,8 @@ def search(request: PageRequest) -> Page:
     values = {**answer.to_dict(), **state}
     context = {**_context(request, answer), "job": None if folder else job}
     scripts = ("search.js", "guidelines.js") if folder else ("live.js",)
-    return Page("Search", "search.html", values, context, scripts=scripts, status=status)
+    hosts = image_hosts(request.site.bench)
+    return Page("Search", "search.html", values, context, scripts=scripts, status=status, image_hosts=hosts)
 
 
 def _topics(request: PageRequest) -> Page:
@@ -136,12 +140,15 @@ def _work(
     documents = best[first : first + RESULTS]
     with bench.log.reading() as transaction:
         labels = own_current_labels(transaction, request.name, topic, documents)
-    results = [_result(request.site, each, rank, query, labels) for rank, each in enumerate(documents, first + 1)]
+    result = partial(_result, request.site, bench.card(), query, labels)
+    results = [result(each, rank) for rank, each in enumerate(documents, first + 1)]
     more = len(best) > first + RESULTS
     return SearchWork(topic, query, first, more, need, results=[each for each in results if each], **terms(bench, None))
 
 
-def _result(site: Site, document: str, rank: int, query: str, labels: Mapping[str, Event]) -> SearchResult | None:
+def _result(
+    site: Site, template: CardTemplate | None, query: str, labels: Mapping[str, Event], document: str, rank: int
+) -> SearchResult | None:
     """A result with its snippet; None if the document is gone since the index was built."""
     content = site.document(document)
     if content is None:
@@ -151,7 +158,9 @@ def _result(site: Site, document: str, rank: int, query: str, labels: Mapping[st
     snippet = text[start:end]
     label = labels.get(document)
     own = None if label is None else own_label_view(site.document, label)
-    return SearchResult(document, rank, content.title, snippet, marks(snippet, words), len(content.text), own)
+    card = document_card(template, content, partial(image_link, document))
+    about = (card.title, snippet, marks(snippet, words), len(content.text), own)
+    return SearchResult(document, rank, *about, [*card.above, *card.below])
 
 
 def _context(request: PageRequest, answer: SearchWork) -> dict[str, Any]:

@@ -430,10 +430,10 @@ const showPassages = () => {
   const spans = view && !view.bare ? passages.map(placesOf) : [], here = spans.filter(Boolean);
   const texts = spans.map((span, i) => (span ? view.text.slice(...span) : `characters ${passages[i].join("–")}`));
   $("passages").replaceChildren(...[...texts, ...(oldPassage ? [oldPassage] : [])].map((text, i) => {
-    const line = document.createElement("li"), quote = document.createElement("q"), remove = button("Remove", () => unmark(i));
+    const line = document.createElement("li"), quote = document.createElement("q"), remove = button("×", () => unmark(i));
     quote.dir = "auto";
     quote.textContent = text.length > 160 ? `${text.slice(0, 160)}…` : text;
-    remove.setAttribute("aria-label", `Remove mark ${i + 1}`);
+    remove.setAttribute("aria-label", remove.title = `Remove mark ${i + 1}`);
     line.append(quote, " ", remove);
     return line;
   }));

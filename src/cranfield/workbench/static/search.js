@@ -1,7 +1,8 @@
 // Search and judge: results are judged where they stand. Each label waits in the outbox until the server has it.
 import { ask, newId } from "./net.js";
 import { Outbox } from "./queue.js";
-import { listen } from "./keys.js";
+import { RepeatGuard, listen } from "./keys.js";
+import "./card.js";
 import { tell, wake } from "./unsent.js";
 import { build } from "./text.js";
 import "./offline.js";
@@ -146,14 +147,15 @@ const acts = {
   open_result: marked(toggle),
   help: () => $("keys").showModal(),
 };
-listen({ keys: config.keys, single: config.single, act: (name, digit) => { acts[name](digit); return true; } });
+const guard = new RepeatGuard();
+listen({ keys: config.keys, single: config.single, guard, guarded: ["grade", "cannot", "undo"], act: (name, digit) => { acts[name](digit); return true; } });
 $("help").addEventListener("click", acts.help);
 
 for (const [place, result] of results.entries()) {
   result.addEventListener("focusin", () => { if (at !== place) go(place, false); });
   part(result, ".open").addEventListener("click", () => toggle(result));
   const form = part(result, "form");
-  form.addEventListener("click", (event) => { if (event.detail > 1 && event.target.closest("button")) event.preventDefault(); }, true);
+  guard.watch(form, ".grade, [name=kind]");
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const by = event.submitter;
