@@ -427,6 +427,11 @@ def play(location: str, seed: int, n: int) -> ChangingScene:
     return scene
 
 
+def without_places(tables: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:
+    """The tables without the numbers of events: PostgreSQL uses one up for an event that is refused."""
+    return tables | {"events": sorted((row[1:] for row in tables["events"]), key=repr)}
+
+
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))])
 def test_a_changing_round_tells_the_same_story_on_every_kind_of_log(
     request: pytest.FixtureRequest, tmp_path: Any, seed: int
@@ -437,10 +442,10 @@ def test_a_changing_round_tells_the_same_story_on_every_kind_of_log(
         folder.mkdir()
         server = request.getfixturevalue("postgres") if kind == "postgresql" else None
         scene = play(location_of(kind, folder, server), seed, 8)
-        stories[kind] = scene.told, tables_of(scene.log)
+        stories[kind] = scene.told, without_places(tables_of(scene.log))
         if kind == "lines":
             again = open_any_log(scene.log.path, clock=Clock())  # type: ignore[attr-defined]
-            assert tables_of(again) == stories[kind][1]
+            assert without_places(tables_of(again)) == stories[kind][1]
             again.close()
         scene.log.verify()
         scene.log.close()
