@@ -61,6 +61,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/jobs": [{}],
     "/join": [{"invitation": "no such"}, {"invitation": EVIL}],
     "/judge": [{}, {"round": ROUND}, {"topic": TOPIC, "document": DOCUMENT}],
+    "/judge/topics": [{"round": ROUND}],
     "/label": [{"topic": TOPIC, "document": DOCUMENT}],
     "/login": [{"next": "/" + EVIL}],
     "/me": [{}],
