@@ -26,7 +26,7 @@ def downloaded(site: Served, query: str) -> Any:
     client = site.client("vic", "viewer")
     for _ in range(300):
         reply = client.get(f"/report/file?{query}")
-        if reply.status != 503:
+        if reply.status != 409:
             return reply
         time.sleep(0.1)
     raise AssertionError(reply.text)

@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "/agreement": ("cranfield judge agree {log}",),
     "/backup": ("cranfield backup {ws} -o backup.tar.gz",),
+    "/card": ("cranfield collection show {collection}",),
     "/compare": (
         "cranfield compare {qrels} {one_path} {other_path} [-m {measures}]",
         "cranfield compare {qrels} {run_paths} [-m {measures}]",

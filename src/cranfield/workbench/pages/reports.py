@@ -49,7 +49,7 @@ def report_file(request: PageRequest) -> Download:
     job = _report(request)
     if not isinstance(job.state, Ready):
         problem = job.why or "the report is being written"
-        raise Refusal(problem, 422 if job.why else 503, safe="", wait=0 if job.why else 2, reload=not job.why)
+        raise Refusal(problem, 422 if job.why else 409, safe="", wait=0 if job.why else 2, reload=not job.why)
     answer = json.loads(job.state.answer.json)
     ending = answer["ending"]
     name = f"{request.site.bench.name}-report.{ending}"
