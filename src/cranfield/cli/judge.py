@@ -173,7 +173,7 @@ def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
     listed for you to read. Stop servers that have a JSON-lines log open.
 
     \b
-    $ cranfield judge pseudonymise work.db ann
+    $ cranfield judge pseudonymise labels.jsonl ann
     """
     from cranfield.commands.judging import pseudonymise
 

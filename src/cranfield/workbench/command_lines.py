@@ -44,7 +44,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "cranfield compare {qrels} {run_paths} [-m {measures}]",
     ),
     "/diff": ("cranfield judge diff {log} {a} [{b}]",),
-    "/card": ("cranfield collection check {collection}",),
     "/document": ("cranfield collection show {collection} --document {id}",),
     "/guidelines": ("cranfield judge guidelines {ws}",),
     "/guidelines/edit": ("cranfield judge guidelines {ws} --write {file}",),
