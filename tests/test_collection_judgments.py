@@ -383,7 +383,7 @@ def test_without_documents_and_topics_nothing_can_be_checked(tmp_path: Path) -> 
 def test_labels_that_a_command_adds_to_a_workspace_are_checked_too(site: Served, tmp_path: Path) -> None:
     (tmp_path / "bob.txt").write_text("-d 0 none 1\n")
     reply = cranfield("judge", "add", site.bench.location, tmp_path / "bob.txt")
-    assert (reply.code, "document 'none' is not in the collection" in reply.err) == (3, True)
+    assert (reply.code, "there is no document 'none' in the collection" in reply.err) == (3, True)
 
 
 # rounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,15 @@ from cranfield.formats.files.trec import TREC
 from cranfield.formats.pool_files import pool_lines, read_pool
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import open_buffer, write_bytes
+from cranfield.formats.topic_tables import topic_ids_in
 from cranfield.inputs.inputs import DEFAULT_MEASURES, Inputs, refuse_second_stdin
-from cranfield.inputs.logs import Named, import_collection, judgments_of, named, own_judgments
+from cranfield.inputs.logs import Named, import_collection, judgments_of, named, own_judgments, workspace_at
 from cranfield.inputs.topics import queries_of
 from cranfield.judging import log_queries
 from cranfield.judging.collection_judgments import with_own_events
 from cranfield.judging.current_labels import LabelKey, current_events, rated_labels
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
-from cranfield.judging.event_intake import new_events
+from cranfield.judging.event_intake import KnownIds, new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
@@ -90,7 +92,7 @@ def add(
     for file, read in read_files(files, reading, **fields_of_all).items():
         where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
         events += read
-    refuse_off(events, where, scale=set(scale), **_collection_ids(collection or _collection_with(location)))
+    refuse_off(events, where, set(scale), _known_ids(location, collection))
     new_events(events, {}, masked(location))  # files that contradict each other make no log
     tell_writing()
     if not events:
@@ -103,22 +105,22 @@ def add(
     return added
 
 
-def _collection_ids(collection: str | None) -> dict[str, Any]:
-    """The topics and documents of a collection."""
-    if collection is None:
-        return {}
+def _known_ids(location: str, collection: str | None) -> KnownIds:
+    """The topics and documents of a collection: the one that is named, or that of the workspace that a log belongs to."""
     import cranfield
 
-    opened = cranfield.read_collection(collection)
+    folder = collection if collection is not None else workspace_at(location)
+    if folder is None:
+        return KnownIds()
+    files = {} if collection is not None else collection_home(folder)[1]
+    table = files.get(collection_folder.TOPICS)
+    table = table if table is not None and os.path.getsize(table) else None
+    if collection is None and collection_folder.DOCUMENTS not in files:
+        return KnownIds() if table is None else KnownIds(topic_ids_in(table))
+    opened = cranfield.read_collection(folder)
     documents = {document.id for document in opened.documents()}
-    return {"topics": {topic.id for topic in opened.topics}, "documents": documents}
-
-
-def _collection_with(location: str) -> str | None:
-    """The collection of the workspace that a log belongs to; None for any other log, or without documents."""
-    workspace = (named(location) or Named(location)).workspace
-    files = {} if workspace is None else collection_home(workspace)[1]
-    return workspace if collection_folder.DOCUMENTS in files and collection_folder.TOPICS in files else None
+    topics = frozenset(topic.id for topic in opened.topics)
+    return KnownIds(topics if collection is not None or table is not None else None, documents.__contains__)
 
 
 def _opened(location: str, new: bool = True) -> closing[Log]:
@@ -437,7 +439,7 @@ def aggregate(
 
 def _with_collection(location: str, current: dict[LabelKey, Event]) -> dict[LabelKey, Event]:
     """The current events, with the judgments in the file of the workspace's collection, imported or not."""
-    own = own_judgments((named(location) or Named(location)).workspace)
+    own = own_judgments(workspace_at(location))
     return current if own is None else with_own_events(current, own)
 
 
@@ -527,7 +529,7 @@ def diff(
     with _opened(location, new=False) as log:
         one = thaw(log, a)
         if b is None:
-            own = own_judgments((named(location) or Named(location)).workspace)
+            own = own_judgments(workspace_at(location))
             other = log_queries.decide_log(log, policy, gold=gold_grades(log), own=own)
         else:
             other = thaw(log, b)

@@ -70,10 +70,15 @@ def workspace_of(log: str) -> str | None:
     folder, name = os.path.split(os.path.abspath(log))
     if name != WORK_DB:
         return None
-    from cranfield.formats.collection_folder import DOCUMENTS, STATE, collection_home
+    from cranfield.formats.collection_folder import may_hold_log
 
-    served = os.path.isdir(os.path.join(folder, STATE))
-    return folder if served or DOCUMENTS in collection_home(folder)[1] else None
+    return folder if may_hold_log(folder) else None
+
+
+def workspace_at(location: str) -> str | None:
+    """The workspace that a log, or a word for one, belongs to; also of a workspace that has no log yet."""
+    word = named(location)
+    return word.workspace if word is not None else location if os.path.isdir(location) else workspace_of(location)
 
 
 def exists(location: str) -> bool:
@@ -119,14 +124,21 @@ def _file_in(word: str) -> str:
 
 
 def own_judgments(workspace: str | None) -> Qrels | None:
-    """The judgments in the file of a workspace's collection; None if there is none."""
+    """The judgments of a workspace's collection as its file says them now, none if the file is gone.
+
+    None if there is no collection: then those count that its log holds.
+    """
     if workspace is None:
         return None
+    from cranfield.base.collection import Qrels
     from cranfield.formats.collection_folder import QRELS, collection_home
     from cranfield.formats.runs_and_qrels import read_qrels
 
-    path = collection_home(workspace)[1].get(QRELS)
-    return read_qrels(path) if path is not None and os.path.getsize(path) else None
+    home, files = collection_home(workspace)
+    path = files.get(QRELS)
+    if path is not None and os.path.getsize(path):
+        return read_qrels(path)
+    return None if home is None else Qrels({}, workspace)
 
 
 def _describe(qrels: Qrels, workspace: str) -> None:
@@ -146,11 +158,12 @@ def import_collection(location: str, log: Log) -> None:
     from cranfield.formats.collection_folder import QRELS, collection_home, hash_of
     from cranfield.judging.collection_judgments import JudgmentFile, import_judgments
 
-    workspace = location if os.path.isdir(location) else workspace_of(location)
-    if workspace is None:
+    workspace = workspace_at(location)
+    home, files = (None, {}) if workspace is None else collection_home(workspace)
+    if home is None:  # a folder without a collection says nothing about its log
         return
-    path = collection_home(workspace)[1].get(QRELS)
-    digest = "" if path is None else hash_of(path).removeprefix("sha256:")
+    path = files.get(QRELS)
+    digest = "" if path is None or not os.path.getsize(path) else hash_of(path).removeprefix("sha256:")
     file = JudgmentFile(os.path.basename(path or QRELS), digest, lambda: own_judgments(workspace))
     import_judgments(log, file)
 
