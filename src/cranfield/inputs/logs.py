@@ -113,6 +113,19 @@ def judgments_of(word: str) -> str | Qrels:
     return opened
 
 
+def file_or_qrels(word: str) -> str | Qrels:
+    """As `judgments_of`, for readers of files: the folder of a collection is its file of judgments."""
+    opened = judgments_of(word)
+    if not isinstance(opened, str) or not os.path.isdir(opened):
+        return opened
+    from cranfield.formats.collection_folder import QRELS, collection_home
+
+    path = collection_home(opened)[1].get(QRELS)
+    if path is None:
+        raise DataError(f"{opened}: expected judgments, found a folder without {QRELS} and without labels")
+    return path
+
+
 def _file_in(word: str) -> str:
     """The file of judgments of a folder that has no log and no documents; any other word unchanged."""
     if not os.path.isdir(word):
@@ -174,17 +187,20 @@ def expanded(words: Iterable[str]) -> list[str | Qrels]:
 
     answer: list[str | Qrels] = []
     for word in words:
-        answer += expand([word]) if named(word) is None else [judgments_of(word)]
+        answer += [file_or_qrels(word)] if named(word) is not None or os.path.isdir(word) else expand([word])
     return answer
 
 
 def labels_in(word: str) -> list[Judgment]:
-    """The labels in a log or in any file of labels; the latest label of each document comes last."""
+    """The labels in a log or in any file of labels; the latest label of each document comes last.
+
+    The collection's own judgments of documents that no person has labelled come before the labels of people.
+    """
     from cranfield.formats.label_files import Judgment, read_judgments
 
     log = named(word)
     if log is None:
-        labels = read_judgments(word)
+        labels = read_judgments(str(file_or_qrels(word)))
         say(contradictions((each.topic, each.document, each.assessor, each.grade) for each in labels))
         return labels
     if log.version is not None:
@@ -193,12 +209,16 @@ def labels_in(word: str) -> list[Judgment]:
             (topic, document, grade) for topic, grades in qrels.to_dict().items() for document, grade in grades.items()
         )
         return [Judgment(*row) for row in rows]
-    from cranfield.judging import open_log
+    from cranfield.judging import open_log, policies
+    from cranfield.judging.collection_judgments import with_judgments
     from cranfield.judging.log_queries import decide_log
 
+    own = own_judgments(log.workspace)
     with closing(open_log(log.log, new=False)) as opened:
         say(decide_log(opened).notes())
-        return opened.labels()
+        current = opened.current_grades()
+    every = current if own is None else with_judgments(current, own)
+    return policies.judgments_of(every, policies.ONE_SET)
 
 
 def contradictions(labels: Iterable[tuple[str, str, str, float]]) -> list[str]:
