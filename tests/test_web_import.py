@@ -166,7 +166,7 @@ def test_labels_are_added_as_judge_add_does_or_not_at_all(small: Served) -> None
     refused = imported(lead, "labels")
     assert refused["status"] == 422
     assert "labels.csv:3" in refused["error"]
-    assert "'9' is not in the collection" in refused["error"]
+    assert "there is no document '9' in the collection" in refused["error"]
     assert small.bench.log.events() == []
     upload(lead, "labels", "labels.csv", b"topic,document,grade,assessor\n1,1,1,bob\n1,2,0,bob\n")
     assert imported(lead, "labels")["summary"] == "Added 2 labels."

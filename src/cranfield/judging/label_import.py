@@ -29,11 +29,12 @@ from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
 from cranfield.formats.topic_tables import ids_of_texts, joined_in_words
 from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes, spans_text
+from cranfield.judging.event_intake import KnownIds, refuse_unknown_ids
 from cranfield.judging.guidelines import VERSION, Guidelines, version_of
 from cranfield.judging.jsonl_log import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from cranfield.base.collection import Duplicates
 
@@ -368,11 +369,10 @@ def _cells(row: list[str], columns: dict[str, int], path: str, line: int, number
 def refuse_off(
     events: Sequence[Event],
     files: Mapping[str, str],
-    scale: Collection[float] = (),
-    topics: Container[str] | None = None,
-    documents: Container[str] | None = None,
+    scale: Collection[float],
+    known: KnownIds,
 ) -> None:
-    """Raise DataError for a label off the scale, or of a topic or document that the collection lacks.
+    """Raise DataError for a label off the scale, or of a topic or document that does not exist.
 
     `files` holds the origin of each label, for the message.
     """
@@ -381,9 +381,7 @@ def refuse_off(
         if scale and event.grade is not None and event.kind != "preference" and event.grade not in scale:
             grades = ", ".join(f"{grade:g}" for grade in sorted(scale))
             problem = f"expected a grade of {grades}, found {event.grade:g}"
-        elif topics is not None and event.topic and event.topic not in topics:
-            problem = f"topic {shortened(event.topic)!r} is not in the collection"
-        elif documents is not None and event.document and event.document not in documents:
-            problem = f"document {shortened(event.document)!r} is not in the collection"
+        elif refusal := refuse_unknown_ids(event, known):
+            problem = f"{refusal[1]} in the collection"
         if problem:
             raise DataError(f"{files.get(event.id, '')}{problem}; nothing was added")
