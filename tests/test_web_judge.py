@@ -454,6 +454,7 @@ def test_a_round_that_comes_after_another_names_it(site: Served) -> None:
 
 
 def test_a_round_of_others_is_refused(site: Served) -> None:
+    site.account("bob", "assessor")
     reply = site.client("ann", "assessor").get(f"/judge.json?round={opened(site, 'theirs', assessors=('bob',))}")
     assert reply.status == 400
     assert "is for bob" in reply.json()["error"]
