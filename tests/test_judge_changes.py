@@ -304,6 +304,28 @@ def test_gold_of_other_topics_does_not_show_up_where_topics_are_assigned_or_chos
     assert {each.document for each in lease(log, "ann", "r", 6)} >= {"gold1", "gold3"}
 
 
+def test_the_number_of_documents_left_in_a_topic_does_not_tell_gold_or_repeats(log: Log) -> None:
+    gold = [RoundItem("q0", f"gold{i}", 0, role="gold", grade=1.0) for i in range(6)]
+    open_round(log, Round(name="r", choose_topics=True, repeat_share=0.2, seed=2), [*some(12), *gold])
+    lease(log, "ann", "r", 1, "q0")
+    seen: list[tuple[str, int, int]] = []
+    while True:
+        before = choices(log, "ann")["q0"][0]
+        if isinstance(got := lease(log, "ann", "r"), NoLease):
+            break
+        held = choices(log, "ann")["q0"][0]
+        [document] = judge(log, "ann")
+        after = choices(log, "ann")["q0"][0]
+        seen.append((f"{'repeat ' * got[0].repeat}{document.rstrip('0123456789')}", held - before, after - held))
+    assert {kind for kind, _, _ in seen} >= {"gold", "d", "repeat d"}
+    assert all(change == 0 for _, change, _ in seen)  # a document that is handed out changes no number
+    assert {change for kind, _, change in seen if "repeat" in kind} == {0}
+    *others, last = [change for kind, _, change in seen if "repeat" not in kind]
+    assert set(others) == {-1}
+    assert last <= -1  # gold that is not asked any more
+    assert choices(log, "ann")["q0"] == (0, False)
+
+
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [

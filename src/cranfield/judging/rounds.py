@@ -232,7 +232,7 @@ class Leaseholder:
         self._claimed = True
         if self.plan.choose_topics and not self._at()[0]:
             return None
-        gold = self._unseen_gold()
+        gold = self._unseen_gold(self.scope())
         rate = self._gold_rate(len(gold)) if gold else 0.0
         chance = self._chance() if gold or self.plan.repeat_share else 1.0
         if chance < rate:
@@ -270,9 +270,9 @@ class Leaseholder:
         lot = drawn(f"{self.plan.seed}/{self.plan.name}/{self.assessor}/{count}")
         return int.from_bytes(lot[:6], "big") / 2**48
 
-    def _unseen_gold(self) -> list[int]:
-        """The gold that this assessor has not had, of the topics that they judge."""
-        gold, scope = _shape(self.connection, self.plan, self.key).gold, self.scope()
+    def _unseen_gold(self, scope: Sequence[str] | None) -> list[int]:
+        """The gold that this assessor has not had, of some topics or of all."""
+        gold = _shape(self.connection, self.plan, self.key).gold
         numbers = [item for item, topic in gold.items() if scope is None or topic in scope]
         mine = select(places.c.item).where(places.c.round == self.plan.name, places.c.assessor == self.assessor)
         seen = {row.item for row in rows_with(self.connection, mine, places.c.item, numbers)}
@@ -387,21 +387,24 @@ class Leaseholder:
         return NoLease(f"all documents that are left for {self.assessor} are leased to others", earliest)
 
     def choices(self) -> list[TopicChoice]:
-        """The topics of a round in which people choose; a topic is taken while as many work on it as labels are wanted."""
+        """The topics of a round in which people choose; a topic is taken while as many work on it as labels are wanted.
+
+        What is left includes gold that may come, and no repeats, so that the number does not tell which document is which.
+        """
         values = self.who | {"now": self.transaction.now}
         left = {row.topic: row.left for row in self.connection.execute(CHOICES, values)}
         people = {row.topic: row.people for row in self.connection.execute(AT_WORK, values)}
-        topics = _shape(self.connection, self.plan, self.key).documents
-        own = Counter(row.topic for row in self.mine())
+        shape = _shape(self.connection, self.plan, self.key)
+        gold = Counter(shape.gold[item] for item in self._unseen_gold(None)) if shape.gold else Counter()
+        held = {row.topic for row in self.mine()}
+        own = Counter(row.topic for row in self.mine() if not row.repeat)
         to_come = self._to_come() if self.plan.strategy else {}
-        return [
-            TopicChoice(
-                topic,
-                left.get(topic, 0) + own[topic] + to_come.get(topic, 0),
-                not own[topic] and people.get(topic, 0) >= self.plan.overlap,
-            )
-            for topic in topics
-        ]
+        answer = []
+        for topic in shape.documents:
+            count = left.get(topic, 0) + own[topic] + to_come.get(topic, 0)
+            taken = topic not in held and people.get(topic, 0) >= self.plan.overlap
+            answer.append(TopicChoice(topic, count + gold[topic] if count else 0, taken))
+        return answer
 
     def _to_come(self) -> dict[str, int]:
         """The documents of each topic that a strategy has not chosen yet."""
