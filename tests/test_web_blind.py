@@ -232,7 +232,7 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/judge": [
         {},
         *({"round": each} for each in ROUNDS),
-        *({"round": "pooled"} | subject for subject in (SUBJECTS[0], SUBJECTS[5], SUBJECTS[7])),
+        *({"round": "pooled", "topic": topic, "document": each} for topic in TOPICS for each in POOL),  # others' too
         {"round": "entry"} | SUBJECTS[8],
         SUBJECTS[2],
         {"round": "pooled", "ahead": "1", "labels": "1"},

@@ -33,7 +33,7 @@ from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem,
 from cranfield.pooling.strategy import STRATEGIES
 from cranfield.store.accounts import Account
 from cranfield.store.roles import ROLES
-from cranfield.store.tables import accounts, events, items, places, rounds, rows_with
+from cranfield.store.tables import accounts, events, invitations, items, places, rounds, rows_with
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -446,14 +446,23 @@ def topic_sizes(plan: Round, subjects: Sequence[tuple[str, str]]) -> dict[str, i
     return dict(Counter(topic for topic, _ in subjects if not plan.topics or topic in plan.topics))
 
 
-def refuse_strangers(connection: Connection, plan: Round) -> None:
-    """Raise DataError for people without an account that may judge; names are checked only if there are accounts."""
-    rows = connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.active)).all()
+def refuse_strangers(transaction: Transaction, plan: Round, most: int) -> None:
+    """Raise DataError for people without an account that may judge, or for more labels than there are people.
+
+    `most` is the largest number of labels that a document needs. People with an open invitation count, by their number.
+    Without any account nothing is checked.
+    """
+    rows = transaction.connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.active)).all()
     known = {row.name for row in rows if Account(row.name, row.role, row.active).may(ROLES[1])}
     unknown = [name for name in plan.assessors if name not in known] if rows else []
     if unknown:
         names = ", ".join(sorted(known)) or "none"
         raise DataError(f"{shortened(unknown[0])!r} has no account that may judge; there are: {names}")
+    invited = select(func.count()).where(~invitations.c.reset, invitations.c.until > transaction.now)
+    invited = invited.where(invitations.c.role.in_(ROLES[1:]))
+    if rows and most > (people := len(known) + transaction.connection.execute(invited).scalar_one()):
+        there = f"{people} may judge here: invite more, or let them sign in"
+        raise DataError(f"round {plan.name!r}: {most} labels per document need {most} people, and {there}")
 
 
 def refuse_plan(plan: Round, most: int, topics: Collection[str]) -> None:
@@ -489,8 +498,12 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
     if plan.strategy and STRATEGIES.named(plan.strategy) and not len(plan.rankings):
         raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
     pool = [each for each in items_of_round if each.role == "pool"]
-    most = max([each.overlap for each in pool], default=plan.overlap)
-    refuse_plan(plan, most, topic_sizes(plan, [(each.topic, each.document) for each in pool]))
+    refuse_plan(plan, most_labels(plan, pool), topic_sizes(plan, [(each.topic, each.document) for each in pool]))
+
+
+def most_labels(plan: Round, documents: Sequence[RoundItem]) -> int:
+    """The largest number of labels that a document of a round needs."""
+    return max([each.overlap for each in documents if each.role == "pool"], default=plan.overlap)
 
 
 def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
@@ -500,7 +513,7 @@ def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
             raise DataError(f"round {plan.after!r} is not a qualifying round: open one with --gold and --pass first")
-        refuse_strangers(transaction.connection, plan)
+        refuse_strangers(transaction, plan, most_labels(plan, items_of_round))
         documents = [tuple(each) for each in items_of_round]
         transaction.apply(record("round", **asdict(plan), items=documents, at=transaction.now))
 
