@@ -255,11 +255,17 @@ def _round(log: str, assessors: str | None, order: str | None, assign_topics: bo
     $ cranfield judge round work.db --pool pool.jsonl --assessors ann,bob,cat --overlap 2
     """
     from cranfield.commands.judging import begin_round
+    from cranfield.judging.round_plan import PRIORITY
 
     if how["strategy"]:
         options.refuse_idle("does not go with --strategy", "double", "order")
     else:
         options.refuse_idle("goes with --strategy", "runs", "depth", "rel")
+    drawing = ("strategy", "sample", "sample_topics", "double", "gold", "repeat_share")
+    if order == PRIORITY and not any(how[name] for name in drawing):
+        options.refuse_idle(
+            "goes with --sample, --sample-topics, --double-share, --gold, --repeat-share or --order shuffled", "seed"
+        )
     if assign_topics:
         options.refuse_idle("does not go with --assign-topics", "topic_people", "choose_topics")
     how |= ({"order": order} if order else {}) | {"topic_people": how["topic_people"] or {}}
