@@ -134,6 +134,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "diff": {"a": "spring", "measures": "P@5"},
     "check": {},
     "report": {"ending": "md", "measures": "P@5"},
+    "search-index": {},
     "pool-plan": {"depth": "5", "overlap": "2"},
     "curves": {"kind": "pr11"},
     "version": {"version": "spring"},

@@ -167,10 +167,10 @@ def _withdraw(log: str, **what: Any) -> None:
 @option("--changed-by NAME by", "Name of the person who does this.", default="")
 @options.shape("text", "json")
 def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
-    """Replace the name of an assessor by a pseudonym, everywhere in a log.
+    """Replace the name of an assessor by a pseudonym.
 
-    Labels, agreement, qrels and versions stay as they are. The account is switched off. Notes that may hold the name are
-    listed for you to read. Stop servers that have a JSON-lines log open.
+    The pseudonym stands everywhere in the log. Labels, agreement, qrels and versions stay as they are. The account is
+    switched off. Notes that may hold the name are listed for you to read. Stop servers that have a JSON-lines log open.
 
     \b
     $ cranfield judge pseudonymise labels.jsonl ann
