@@ -352,14 +352,16 @@ MADE: dict[str, Callable[[Path], Any]] = {
     ),
     "Overview": lambda path: overview(path),
     "GuidelinesReport": stated,
-    "Pseudonymisation": lambda path: judging.pseudonymise(noted(path), f"{EVIL}0", EVIL_NAME),
+    "Pseudonymisation": lambda path: judging.pseudonymise(noted(path), f"{EVIL}0"),
     "AdaptivePlan": lambda path: AdaptivePlan(
-        RoundPlan.of([RoundItem(EVIL, EVIL, 1)], EVIL), [StartDocument(EVIL, EVIL)]
+        RoundPlan.of([RoundItem(EVIL, EVIL, 1)], EVIL, 60.0, EVIL), [StartDocument(EVIL, EVIL)]
     ),
     "RoundRecall": lambda path: recalled(),
     "CheckedVersion": lambda path: CheckedVersion(EVIL, VersionSummary(1, {"1": 2}, [EVIL])),
     "SearchIndex": lambda path: SearchIndex(EVIL),
-    "SearchWork": lambda path: SearchWork(EVIL, topic=EVIL, results=[SearchResult(EVIL, 1, EVIL, EVIL, [], 3, None)]),
+    "SearchWork": lambda path: SearchWork(
+        topic=EVIL, query=EVIL, results=[SearchResult(EVIL, 1, EVIL, EVIL, [], 3, None)]
+    ),
     "RenderedReport": lambda path: RenderedReport("html", EVIL),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }

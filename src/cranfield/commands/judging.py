@@ -28,7 +28,15 @@ from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
-from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
+from cranfield.judging.label_import import (
+    PREFS,
+    WRITERS,
+    LabelReading,
+    grades_by_label,
+    guidelines_in,
+    read_files,
+    refuse_off,
+)
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
@@ -82,15 +90,16 @@ def add(
     refuse_second_stdin(*files, topics_file)
     dialect = Dialect(*(options.pop(name, None) for name in ("delimiter", "encoding", "decimal")))
     how = {name: options.pop(name) for name in LabelReading._fields if name in options}
-    queries = queries_of(topics_file, collection, None, dialect, how.get("lenient", False))
-    reading = LabelReading(**how, dialect=dialect, queries=queries)
+    own_collection = collection or _collection_with(location)
+    queries = queries_of(topics_file, own_collection, None, dialect, how.get("lenient", False))
+    reading = LabelReading(**how, dialect=dialect, queries=queries, grade_names=_grade_names(own_collection))
     fields_of_all = {name: value for name, value in options.items() if value is not None}
     events: list[Event] = []
     where: dict[str, str] = {}
     for file, read in read_files(files, reading, **fields_of_all).items():
         where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
         events += read
-    refuse_off(events, where, scale=set(scale), **_collection_ids(collection or _collection_with(location)))
+    refuse_off(events, where, scale=set(scale), **_collection_ids(own_collection))
     new_events(events, {}, masked(location))  # files that contradict each other make no log
     tell_writing()
     if not events:
@@ -112,6 +121,13 @@ def _collection_ids(collection: str | None) -> dict[str, Any]:
     opened = cranfield.read_collection(collection)
     documents = {document.id for document in opened.documents()}
     return {"topics": {topic.id for topic in opened.topics}, "documents": documents}
+
+
+def _grade_names(collection: str | None) -> dict[str, float] | None:
+    """The grades of a collection by their labels."""
+    import cranfield
+
+    return None if collection is None else grades_by_label(cranfield.read_collection(collection).grades)
 
 
 def _collection_with(location: str) -> str | None:
