@@ -254,6 +254,7 @@ def test_an_uploaded_archive_of_doccano_has_a_file_per_person(shop: Path) -> Non
         while (state := lead.get("/import.json").json()["import"])["state"] == "running":
             pass
         assert state["state"] == "done", state
+        assert "ann.jsonl: read as an export of doccano with 2 labels" in state["notes"]
         events = [each for each in site.bench.log.events() if each.source == "import"]
     assert sorted((each.assessor, each.document, each.grade) for each in events) == [
         ("ann", "d1", 2),
@@ -261,3 +262,21 @@ def test_an_uploaded_archive_of_doccano_has_a_file_per_person(shop: Path) -> Non
         ("bob", "d1", 2),
         ("bob", "d2", 0),
     ]
+
+
+def test_a_lead_names_the_question_of_the_grade_in_the_browser(shop: Path, browser: Any) -> None:
+    path = shop.parent / "questions.json"
+    path.write_text(REFUSED["questions.json"][0])
+    with served(shop) as site:
+        context = site.context(browser, "zoe", "lead")
+        page = context.new_page()
+        page.goto("/import")
+        page.get_by_label("File of labels").set_input_files(path)
+        page.get_by_role("button", name="Check and add").click()
+        page.get_by_text("several answers (a, b)").wait_for()
+        page.get_by_text("Names of the columns").click()
+        page.get_by_label("Grade, or the question").fill("b")
+        page.get_by_role("button", name="Check and add").click()
+        page.get_by_text("Added 1 label").wait_for()
+        page.get_by_text("read as an export of Label Studio").wait_for()
+        context.close()
