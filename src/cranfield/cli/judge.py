@@ -611,6 +611,7 @@ def _diff(log: str, a: str, b: str | None, **how: Any) -> None:
     type=RegistryName("agreement_views"),
     was=["--by"],
 )
+@option("--round NAME", "Round whose labels count.  [default: all]", default="")
 @option("--run RUN runs", "Run to rank by the labels of each person.", multiple=True, type=INPUT)
 @option("-m --measures", "Measures that rank the runs.  [default: nDCG@10]")
 @option(
@@ -643,6 +644,8 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 
     if not typed["runs"]:
         options.refuse_idle("goes with --run", "measures")
+    if len(sources) > 1:
+        options.refuse_idle("goes with one log", "round")
     with all_or_none():
         show_answer(agree, sources, disagreements=disagreements, view=view or "", **typed)
     if disagreements is not None:
