@@ -57,6 +57,7 @@ def test_from_an_empty_folder_to_a_comparison_by_keyboard_alone(tmp_path: Path, 
         keys.follow("shop", "A")
         keys.follow("Plan a round", "A")
         keys.follow("Estimate the cost", "BUTTON")
+        page.get_by_role("button", name="Open the round").wait_for()
         keys.enter("Name of the round", "first")
         keys.follow("Open the round", "BUTTON")
         page.get_by_role("heading", name="Round first").wait_for()
