@@ -167,10 +167,10 @@ def _withdraw(log: str, **what: Any) -> None:
 @option("--changed-by NAME by", "Name of the person who does this.", default="")
 @options.shape("text", "json")
 def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
-    """Replace the name of an assessor by a pseudonym, everywhere in a log.
+    """Replace the name of an assessor by a pseudonym.
 
-    Labels, agreement, qrels and versions stay as they are. The account is switched off. Notes that may hold the name are
-    listed for you to read. Stop servers that have a JSON-lines log open.
+    The pseudonym stands everywhere in the log. Labels, agreement, qrels and versions stay as they are. The account is
+    switched off. Notes that may hold the name are listed for you to read. Stop servers that have a JSON-lines log open.
 
     \b
     $ cranfield judge pseudonymise labels.jsonl ann
@@ -617,6 +617,7 @@ def _diff(log: str, a: str, b: str | None, **how: Any) -> None:
     type=RegistryName("agreement_views"),
     was=["--by"],
 )
+@option("--round NAME", "Round whose labels count.  [default: all]", default="")
 @option("--run RUN runs", "Run to rank by the labels of each person.", multiple=True, type=INPUT)
 @option("-m --measures", "Measures that rank the runs.  [default: nDCG@10]")
 @option(
@@ -649,6 +650,8 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 
     if not typed["runs"]:
         options.refuse_idle("goes with --run", "measures")
+    if len(sources) > 1:
+        options.refuse_idle("goes with one log", "round")
     with all_or_none():
         show_answer(agree, sources, disagreements=disagreements, view=view or "", **typed)
     if disagreements is not None:

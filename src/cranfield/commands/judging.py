@@ -31,7 +31,15 @@ from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import KnownIds, new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
-from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
+from cranfield.judging.label_import import (
+    PREFS,
+    WRITERS,
+    LabelReading,
+    grades_by_label,
+    guidelines_in,
+    read_files,
+    refuse_off,
+)
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
@@ -85,8 +93,9 @@ def add(
     refuse_second_stdin(*files, topics_file)
     dialect = Dialect(*(options.pop(name, None) for name in ("delimiter", "encoding", "decimal")))
     how = {name: options.pop(name) for name in LabelReading._fields if name in options}
-    queries = queries_of(topics_file, collection, None, dialect, how.get("lenient", False))
-    reading = LabelReading(**how, dialect=dialect, queries=queries)
+    own_collection = collection or _collection_with(location)
+    queries = queries_of(topics_file, own_collection, None, dialect, how.get("lenient", False))
+    reading = LabelReading(**how, dialect=dialect, queries=queries, grade_names=_grade_names(own_collection))
     fields_of_all = {name: value for name, value in options.items() if value is not None}
     events: list[Event] = []
     where: dict[str, str] = {}
@@ -122,6 +131,20 @@ def _known_ids(location: str, collection: str | None) -> KnownIds:
     documents = {document.id for document in opened.documents()}
     topics = frozenset(topic.id for topic in opened.topics)
     return KnownIds(topics if collection is not None or table is not None else None, documents.__contains__)
+
+
+def _grade_names(collection: str | None) -> dict[str, float] | None:
+    """The grades of a collection by their labels."""
+    import cranfield
+
+    return None if collection is None else grades_by_label(cranfield.read_collection(collection).grades)
+
+
+def _collection_with(location: str) -> str | None:
+    """The collection of the workspace that a log belongs to; None for any other log, or without documents."""
+    workspace = workspace_at(location)
+    files = {} if workspace is None else collection_home(workspace)[1]
+    return workspace if collection_folder.DOCUMENTS in files and collection_folder.TOPICS in files else None
 
 
 def _opened(location: str, new: bool = True) -> closing[Log]:
