@@ -136,7 +136,7 @@ class Blame(Answer):
 
     def content(self, how: Layout) -> Iterator[Part]:
         if not self.events:
-            yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
+            yield f"nobody has labelled document {self.document!r} for topic {self.topic!r}"
             return
         several = {event.aspect for event in self.events} != {RELEVANCE}
         marked = any(event.passage for event in self.events)
@@ -158,7 +158,8 @@ class Blame(Answer):
         aspect, passage = [event.aspect] * several, [_cut(event.passage)] * marked
         meaning = self._meaning(event)
         meant = [meaning.label if meaning else ""] * named
-        head = [when, event.assessor or how.undefined, event.kind, *aspect, grade, *meant]
+        assessor = event.assessor or (COLLECTION if event.source == COLLECTION else how.undefined)
+        head = [when, assessor, event.kind, *aspect, grade, *meant]
         return [*head, current, event.note, *passage, where]
 
     def plain(self, how: Layout) -> Any:

@@ -218,12 +218,14 @@ def _advice(row: RoundStatus) -> str:
     if row.skipped_by_all:
         return f"{counted(len(row.skipped_by_all), 'document')} skipped by everyone: decide about them below."
     if row.strategy and not row.left:
-        return f"{row.strategy} chooses more documents as labels come in; cranfield pool stop says how many are left to find."
+        return (
+            f"{row.strategy} chooses more documents as labels come in; the page Recall says how many are left to find."
+        )
     if not row.left and not row.out:
         return "All labels are in: the round can be closed."
     if not row.left:
         return f"All documents are assigned; {row.out} are not labelled yet."
-    return f"{row.left} of {row.places} labels are still missing."
+    return f"{row.places - row.done} of {row.places} labels are still missing."
 
 
 @action("/round/change", LEAD, "round_changes.change_round")
