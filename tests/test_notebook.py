@@ -54,8 +54,7 @@ from cranfield.workbench.pages.adjudicate import AdjudicationList
 from cranfield.workbench.pages.home import overview as overview_of
 from cranfield.workbench.pages.prefer import ByTopic, ComparisonChoice, ComparisonResult, PreferenceWork
 from cranfield.workbench.pages.topics import TopicList, TopicRow
-from cranfield.workbench.questions.compare import TopicScores
-from cranfield.workbench.questions.topic_lists import UnjudgedLists
+from cranfield.workbench.questions.runs import TopicScores, UnjudgedLists
 from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command

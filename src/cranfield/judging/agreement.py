@@ -21,7 +21,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import stepwise
 from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
-from cranfield.evaluation.shared_matches import JudgmentPart, MatchedRun
+from cranfield.evaluation.partial_judgments import JudgmentPart, MatchedRun
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats

@@ -18,8 +18,7 @@ from cranfield.base.results import Answer, defused
 from cranfield.base.text_layout import legible
 from cranfield.workbench.access_control import NOBODY, account_mark, blind_work, may
 from cranfield.workbench.command_lines import command_of
-from cranfield.workbench.links import link
-from cranfield.workbench.routes import GROUPS, RESULTS, Page, PageRequest, RouteEntry, entries
+from cranfield.workbench.routes import GROUPS, RESULTS, Page, PageRequest, RouteEntry, entries, link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -144,8 +144,8 @@ class _SiteOpener:
 
     def site_of(self, bench: Bench, manner: ServerSettings) -> Site:
         """A workspace as a site."""
+        from cranfield.workbench.backup import finish_restore
         from cranfield.workbench.jobs import Jobs
-        from cranfield.workbench.restore import finish_restore
 
         try:
             finish_restore(bench)

@@ -14,8 +14,7 @@ from cranfield.base.text_layout import counted
 from cranfield.http.refusal import NotFound, Refusal
 from cranfield.inputs.workspace import own_folder
 from cranfield.workbench.access_control import LEAD
-from cranfield.workbench.backup import backup
-from cranfield.workbench.restore import restore_into
+from cranfield.workbench.backup import backup, restore_into
 from cranfield.workbench.routes import ActionResult, Download, Page, PageRequest, action, page
 from cranfield.workbench.tasks import FAILED, TaskResult
 
