@@ -164,7 +164,7 @@ def _withdraw(log: str, **what: Any) -> None:
 @log_command("pseudonymise")
 @click.argument("name")
 @option("--pseudonym NAME", "Pseudonym.  [default: person-1, or the next number that is free]", default="")
-@option("--changed-by NAME by", "Name of the person who does this.", default="")
+@option("--changed-by NAME by", "Name of the person who replaces it, which the log keeps.", default="")
 @options.shape("text", "json")
 def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
     """Replace the name of an assessor by a pseudonym, everywhere in a log.
@@ -315,7 +315,7 @@ def _change(log: str, round: str, everybody: bool, all_topics: bool, topics: str
 @option("--assessor NAME", "Name of the assessor.", required=True)
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
 @option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
-@option("--topic ID", "Topic that the assessor chooses, in a round in which people choose.", default="")
+@option("--topic ID", "Topic that the assessor chooses, if the round lets people choose.", default="")
 @option("--collection", "Collection with the texts of documents, for a round whose strategy reads them.")
 @options.shape("text", "json")
 def _next(log: str, assessor: str, round: str, n: int, topic: str, collection: str | None, shape: str) -> None:
@@ -393,9 +393,9 @@ def _meaning(ctx: click.Context, parameter: click.Parameter, value: tuple[str, .
 
 
 @log_command("guidelines")
-@option("--version HASH", "Version to show: the beginning of its hash.  [default: the one in force]", default="")
-@option("--since HASH", "Show what changed since this version.", default="")
-@option("--write FILE path", "Replace the text of the guidelines with this file.", type=INPUT)
+@option("--hash HASH version", "Version to show, by the beginning of its hash.  [default: the current one]", default="")
+@option("--changes-since HASH since", "Version to compare the shown one with.", default="")
+@option("--guidelines FILE path", "Replace the text of the guidelines with this file.", type=INPUT)
 @option(
     "--grade G=LABEL grades",
     "Name a grade, or change its label: '2=highly relevant'. A meaning follows after a colon: '2=highly relevant: …'.",
@@ -403,8 +403,8 @@ def _meaning(ctx: click.Context, parameter: click.Parameter, value: tuple[str, .
     callback=_meaning,
 )
 @option("--remove-grade G removed", "Remove a grade that no label uses.", multiple=True, type=float)
-@option("--relevant-from G", "Lowest relevant grade of the collection.", type=float)
-@option("--author NAME", "Name of the person who edits; the history keeps it.", default="")
+@option("--rel GRADE relevant_from", "Lowest relevant grade of the collection.", type=float)
+@option("--changed-by NAME author", "Name of the person who edits, which the history keeps.", default="")
 @options.output("table", "json")
 def _guidelines(
     log: str,
@@ -419,7 +419,7 @@ def _guidelines(
 ) -> None:
     """Show or edit the guidelines and the meanings of grades.
 
-    Instead of LOG, name the folder of a workspace to see what is in force, and to edit it. A log shows the versions under
+    Instead of LOG, name the folder of a workspace to see the current guidelines, and to edit them. A log shows the versions under
     which its labels were given.
 
     \b
@@ -429,7 +429,7 @@ def _guidelines(
     from cranfield.commands.judging import read_guidelines
 
     if path is None and not grades and not removed and relevant_from is None:
-        options.refuse_idle("goes with --write, --grade, --remove-grade or --relevant-from", "author")
+        options.refuse_idle("goes with --guidelines, --grade, --remove-grade or --rel", "author")
         show(guidelines_report(log, version, since), **display)
         return
     options.refuse_idle("does not go with an edit", "version", "since")

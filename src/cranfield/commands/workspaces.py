@@ -1,4 +1,4 @@
-"""What commands and pages do to a workspace as a whole: bring a collection into it, replace its topics or judgments."""
+"""Changes of a workspace as a whole: import a collection into it, replace its topics or its judgments."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read_topics(paths: Sequence[str], layout: str | None = None) -> list[Topic]:
 def replace_topics(bench: Bench, paths: Sequence[str], layout: str | None = None) -> int:
     """Replace the topics of a workspace's collection and return their number.
 
-    Topics that are judged, or that a round asks about, must stay: their labels would belong to nothing.
+    Topics that are judged, or that a round asks about, must be among the new ones: otherwise their labels would belong to no topic.
     """
     folder = _collection_folder(bench)
     topics = read_topics(paths, layout)

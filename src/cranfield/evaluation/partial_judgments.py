@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class MatchedRun(Run):
-    """A run that remembers its hits in the first index that asks for them, for parts of the same judgments."""
+    """A run that stores its hits in the index of all judgments, so that parts of these judgments can reuse them."""
 
     def __init__(self, run: Run) -> None:
         vars(self).update(vars(run))
@@ -46,7 +46,7 @@ class MatchedRun(Run):
         return match
 
     def within(self, part: JudgmentPart) -> Run:
-        """The same run for a part of the judgments; those of the whole must have been evaluated before."""
+        """The same run for a part of the judgments; evaluate the run by all judgments first."""
         return _PartOfRun(self, part)
 
 
@@ -61,16 +61,16 @@ class _PartOfRun(Run):
 
 @dataclass(frozen=True, eq=False)
 class JudgmentPart:
-    """The rows of a part of the judgments: `row` and `topic` by those of the whole, -1 for others; `topics` of the whole."""
+    """Row numbers of a part of the judgments: `row` and `topic` map numbers of the whole to the part (-1: not in it)."""
 
     row: Ints
     topic: Ints
-    topics: Ints
+    topics: Ints  # of the part, as numbers of the whole
     others: list[tuple[int, str]]  # the other topics of the whole
 
     @classmethod
     def each_of(cls, parts: list[Judged], whole: Judged) -> list[JudgmentPart]:
-        """The rows of each part; rows are numbered in the order of the mappings, as in `Qrels`."""
+        """One `JudgmentPart` per part of `whole`; `Qrels` numbers rows in the same way, in the order of the mappings."""
         starts = np.cumsum([0, *map(len, whole.values())]).tolist()
         number = {topic: code for code, topic in enumerate(whole)}
         places = {

@@ -42,7 +42,7 @@ LIMITS = ArchiveLimits()
 
 
 def is_archive(path: str) -> bool:
-    """Whether a file is an archive by its first bytes; a single compressed file is none."""
+    """Whether the first bytes of a file are those of an archive; a single compressed file does not count as one."""
     with read_errors(path), open(path, "rb") as file:
         head = file.read(10)
         packing = packing_of(head)

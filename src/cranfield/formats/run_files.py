@@ -33,7 +33,7 @@ class RunFile(NamedTuple):
 
 
 def run_named(workspace: str, name: str) -> RunFile | None:
-    """A run of a workspace by its name or its file name; None if there is none of that name."""
+    """A run of a workspace by its name or its file name; None if no run has this name."""
     files = listed(os.path.join(workspace, RUNS))
     return next((file for file in files if name in (file.name, os.path.basename(file.path))), None)
 
@@ -61,7 +61,7 @@ def listed(folder: str) -> list[RunFile]:
 
 
 def located(runs: Any, workspace: str) -> Any:
-    """The same runs, with the path of the file in place of each name of a run of the workspace; a path that exists wins."""
+    """The same runs, where paths replace the names of runs of the workspace; an existing path takes precedence."""
     if isinstance(runs, Mapping):
         return {name: located(run, workspace) for name, run in runs.items()} if _are_names(runs.values()) else runs
     if isinstance(runs, (list, tuple)):

@@ -246,7 +246,7 @@ class RunArgument(NamedTuple):
 def run_arguments(typed: Sequence[str], workspace: str | None = None) -> list[RunArgument]:
     """The run files in the arguments: paths, patterns, or NAME=path; a file with an = in its name wins.
 
-    With a workspace, an argument that is no path may be the name of one of its runs.
+    With a workspace, an argument that is not a path may name one of its runs.
     """
     from cranfield.formats import expand
 

@@ -79,14 +79,14 @@ class StagingArea:
         return staged
 
     def file(self, part: str) -> StagedFile:
-        """The upload of a part; DataError if there is none."""
+        """The upload of a part; DataError if nothing was uploaded."""
         staged = self.files().get(part)
         if staged is None:
             raise DataError(f"there is no upload of {part} yet")
         return staged
 
     def remove(self, *parts: str) -> None:
-        """Remove the uploads of some parts; without names, of all, and what a stopped server left."""
+        """Remove the uploads of some parts; without names, remove all, with the remains of a stopped server."""
         for name in parts or os.listdir(self.folder):
             shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
 

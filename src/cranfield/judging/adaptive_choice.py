@@ -1,4 +1,4 @@
-"""What an adaptive round asks next: a strategy's choice by the current labels, or by the last trained model.
+"""The next document of an adaptive round: a strategy's choice by the current labels, or by the last trained model.
 
 A strategy that follows runs is quick: its session of one topic is replayed within the transaction of the lease. One that
 reads documents is trained outside (`train_models`), and the order in which it would judge the documents is stored with
@@ -70,7 +70,7 @@ def starts_of(items: Iterable[RoundItem]) -> list[StartDocument]:
 
 @dataclass(frozen=True, repr=False)
 class AdaptivePlan(Answer):
-    """The cost of an adaptive round: at most that of all documents; only the first of each topic is known beforehand."""
+    """The cost of an adaptive round: at most the cost of all documents. Only the first document of each topic is certain."""
 
     most: RoundPlan
     starts: list[StartDocument]
@@ -98,7 +98,7 @@ def next_document(
 ) -> RoundItem | None:
     """The strategy's next document: of this topic if one is left, else of the topic with the fewest documents so far.
 
-    With a scope, it is of one of these topics.
+    `scope` limits the topics.
     """
     query = select(tables.items.c.topic, tables.items.c.document).where(tables.items.c.round == plan.name)
     assigned: dict[str, set[str]] = {}
@@ -118,7 +118,7 @@ def next_document(
 def held_at_once(plan: Round) -> int:
     """How many documents an assessor may hold: two if models choose, so that nobody waits for the next one.
 
-    A model is trained after the label, so it is behind by a label anyway.
+    A model is trained after the label, so it is one label behind anyway.
     """
     return 2 if STRATEGIES.named(plan.strategy).reads else 1
 
@@ -176,7 +176,7 @@ class RelevantWord(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicModel:
-    """What a strategy learned about one topic: from how many labels, when, and what it would ask next."""
+    """The model of one topic: how many labels trained it, when, and the documents that it would ask for next."""
 
     topic: str
     labels: int
@@ -189,7 +189,7 @@ class TopicModel:
 
     @property
     def left(self) -> float | None:
-        """The expected share of the relevant documents that is not found yet."""
+        """The expected share of the relevant documents that nobody has found yet."""
         if self.expected is None:
             return None
         return self.expected / (self.relevant + self.expected) if self.relevant + self.expected else 0.0

@@ -51,7 +51,7 @@ class ImportedJudgments(NamedTuple):
 
 
 class EventRow(NamedTuple):
-    """The fields of an event of the collection that are not the same in all of them."""
+    """The fields that differ between the events of a collection."""
 
     id: str
     kind: str
@@ -74,7 +74,7 @@ class LogJudgment(NamedTuple):
 
 
 def import_judgments(log: Log, file: JudgmentFile) -> ImportedJudgments:
-    """Bring the collection's judgments in a log up to date with their file; nothing is written if they are."""
+    """Bring the collection's judgments in a log up to date with their file; write nothing if nothing changed."""
     if isinstance(log, DatabaseLog):
         return _import_into_database(log, file)
     changes = _changes(_in_events(log.events()), file, lambda prefix: _has_id(log, prefix), "")
@@ -134,13 +134,13 @@ def _changes(
 
 
 def _lines(qrels: Qrels, wanted: dict[Subject, float]) -> Sequence[int]:
-    """The line of each judgment in its file; its number if documents are judged under several labels, or by no file."""
+    """The line of each judgment in its file; a running number if there is no file, or a document has several labels."""
     lines = qrels.lines()
     return lines if lines is not None and len(lines) == len(wanted) else range(1, len(wanted) + 1)
 
 
 def _new_prefix(digest: str, has_id: Callable[[str], bool]) -> str:
-    """The beginning of the ids of a file's judgments; with a generation if they were imported and withdrawn before."""
+    """The beginning of the ids of a file's judgments; a generation is added if they were withdrawn before."""
     generation, prefix = 0, f"{COLLECTION}-{digest[:24]}-"
     while has_id(prefix):
         generation += 1

@@ -82,7 +82,7 @@ class Guidelines:
 
 
 class ChangedLine(NamedTuple):
-    """A line of a difference: `+` new, `-` gone, a blank if unchanged, `…` where unchanged lines are left out."""
+    """A line of a difference: `+` added, `-` removed, a blank if unchanged, `…` in place of unchanged lines."""
 
     sign: str
     line: str
@@ -168,7 +168,7 @@ class GuidelinesEntry(NamedTuple):
 def store_guidelines(transaction: Transaction, version: Guidelines, author: str | None = None) -> str:
     """Store a version unless the log has it, and return its hash.
 
-    An author, perhaps an unknown one (empty), has edited: the version is stored again if another one came after it.
+    With an author (empty if unknown) it is an edit: the version is stored again if another one came after it.
     """
     connection = transaction.connection
     if not version.hash:
@@ -219,7 +219,7 @@ def last_guidelines_of(transaction: Transaction, assessor: str) -> str:
 
 
 def grade_uses(transaction: Transaction) -> dict[float, int]:
-    """The number of current labels with each grade; repeats count too, judgments of models as well."""
+    """The number of current labels with each grade; repeats and judgments of models count as well."""
     query = (
         select(events.c.grade, func.count())
         .join(standing, standing.c.event == events.c.id)

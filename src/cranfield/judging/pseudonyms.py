@@ -62,7 +62,7 @@ class Pseudonymisation(Answer):
         yield f"{self.log}: {counted(self.events, 'event')} now {'names' if self.events == 1 else 'name'} {self.pseudonym}."
         yield BACKUPS
         if self.noted:
-            yield "These notes are not changed. Read whether they name the person:"
+            yield "These notes are not changed. Check whether they name the person:"
             yield Table(["topic", "document", "note"], [[*each] for each in self.noted], names=3)
 
     def plain(self, how: Layout) -> dict[str, Any]:

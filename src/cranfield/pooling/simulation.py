@@ -131,7 +131,7 @@ class Simulation(Answer):
         yield Table(head, rows, spare=spare)
 
     def _ahead(self) -> Iterator[str]:
-        """The strategy with the fewest judgments, compared with depth order."""
+        """A sentence on the strategy with the fewest judgments, compared with depth order."""
         best = min(self.replays, key=lambda each: each.total)
         depth = next((each for each in self.replays if each.strategy == "depth"), best)
         if best is not depth:

@@ -2,7 +2,7 @@
 
 The index is a folder `documents-STATE`, where STATE is a hash of the size, time and inode of the file of documents: an
 index of other documents has another name, is never used, and is removed once the new one exists. The ranking depends on the
-query and the documents alone. Whatever somebody types is text: no sign of a query is syntax.
+query and the documents alone. Every character of a query is text; there is no query syntax.
 """
 
 from __future__ import annotations

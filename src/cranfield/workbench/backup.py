@@ -243,7 +243,7 @@ def _replace_by(bench: Bench, content: BackupContent, staged: str, progress: Pro
 
 
 def finish_restore(bench: Bench, progress: Progress | None = None) -> None:
-    """Do what the journal of a restore says, if there is one; it may have been interrupted at any point."""
+    """Finish the restore that a journal describes, if there is one; it may have been interrupted at any point."""
     staged = os.path.join(bench.state, RESTORE)
     try:
         journal = json.loads(Path(staged, JOURNAL).read_text(encoding="utf-8"))
@@ -273,13 +273,13 @@ def finish_restore(bench: Bench, progress: Progress | None = None) -> None:
 
 
 def _is_loaded(bench: Bench, journal: dict[str, Any]) -> bool:
-    """Whether the log of a restore was loaded before the kill, and labels came since."""
+    """Whether the log of a restore was loaded before the kill; labels may have been added since."""
     with bench.log.reading() as transaction:
         return bool(journal["last"] and transaction.events_by_id([journal["last"]]))
 
 
 def _move_files(folder: str, staged: str, journal: dict[str, Any]) -> None:
-    """Move the files of before out and those of the backup in; steps that are done already are left out."""
+    """Move the old files out and those of the backup in; steps that are done already are left out."""
     before, new = os.path.join(staged, BEFORE), os.path.join(staged, FILES)
     os.makedirs(before, exist_ok=True)
     for name in journal["before"]:
@@ -359,7 +359,7 @@ def _extent(path: str) -> tuple[int, str]:
 
 
 def _entries(bench: Bench) -> list[str]:
-    """What a restore replaces in a workspace: what a backup would hold."""
+    """The files and folders that a restore replaces in a workspace: those that a backup would hold."""
     names = {path.split(os.sep)[0] for path in workspace_files(bench.folder, os.path.realpath(bench.location))}
     return sorted(names | {name for name in FOLDERS if os.path.isdir(os.path.join(bench.folder, name))})
 

@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/diff": ("cranfield judge diff {log} {a} [{b}]",),
     "/document": ("cranfield collection show {collection} --document {id}",),
     "/guidelines": ("cranfield judge guidelines {ws}",),
-    "/guidelines/edit": ("cranfield judge guidelines {ws} --write {file}",),
+    "/guidelines/edit": ("cranfield judge guidelines {ws} --guidelines {file}",),
     "/import": ("cranfield import {source} {ws}",),
     "/judge": (f"cranfield pool judge --judgments {{log}} --round {{round}} {ASSESS}",),
     "/judge/topics": ("cranfield judge status {log} [--round {round}]",),
@@ -104,7 +104,7 @@ def _by_policy(request: PageRequest) -> bool:
 
 
 def _values(request: PageRequest) -> dict[str, str | list[str]]:
-    """What fills a template: the parts of the workspace, the parameters of the page, and the files of its runs."""
+    """The values for a template: the parts of the workspace, the parameters of the page, and the files of its runs."""
     bench = request.site.bench
     names = {name: request.text(name) for name in request.query}
     places: dict[str, str | list[str]] = {**names, **places_of(bench), "me": request.name}

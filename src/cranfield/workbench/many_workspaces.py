@@ -3,7 +3,7 @@
 Each workspace has its own log, accounts, cookie, caches and storage in the browser. Accounts are not shared, because
 somebody may be a lead in one workspace and an assessor in the next; but signing in on the first page signs in to every
 workspace where this name has this password. A workspace that cannot be opened is listed with the reason, and the others
-are served. The first page shows nobody a workspace that they may not open.
+are served. The first page lists only workspaces that the visitor may open.
 
 The application of a workspace does not know its prefix: it sees paths without it. Addresses in pages and scripts get the
 prefix when they are sent (`rendering.under`).
@@ -220,7 +220,7 @@ def _page(template: str, title: str, **values: Any) -> bytes:
 
 
 async def _missing(visit: _Visit) -> Response:
-    """An address of no workspace. What exists is not told to strangers."""
+    """The reply to an address that belongs to no workspace: strangers do not learn which workspaces exist."""
     raise NotFound("there is no such page", "The workspaces: /")
 
 

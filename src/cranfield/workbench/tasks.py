@@ -65,7 +65,7 @@ class Task:
     over: threading.Event = field(default_factory=threading.Event)
 
     def tell(self, done: int, total: int | None) -> None:
-        """Take the progress: so much of so much; without a total, the share is not known."""
+        """Store the progress; without a total, the share that is done is unknown."""
         self.progress = min(1.0, done / total) if total else None
 
     def values(self) -> dict[str, Any]:

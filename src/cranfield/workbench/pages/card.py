@@ -176,6 +176,6 @@ def save_card(bench: Bench, template: CardTemplate | None, before: str) -> None:
 
 
 def _hash(template: CardTemplate | None) -> str:
-    """What tells a template from another."""
+    """The hash of a template, to notice that somebody has changed it."""
     table = {} if template is None else template_table(template)
     return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()[:16]

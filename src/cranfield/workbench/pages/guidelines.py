@@ -117,7 +117,7 @@ def _previous(history: Sequence[Any], number: int) -> str:
 
 @action("/guidelines/read", ASSESSOR, "accounts.set_settings", reveals=NOTHING)
 def read(request: PageRequest) -> ActionResult:
-    """Note that one has read the guidelines in force, so that pages of judging no longer show what changed."""
+    """Record that the person has read the guidelines in force, so that pages of judging no longer show what changed."""
     accounts, current = request.site.accounts, current_hash(request.site.bench)
     accounts.set_settings(request.name, {**accounts.settings(request.name), READ: current})
     to = "/search" if request.form_field("from") == "search" else "/judge"

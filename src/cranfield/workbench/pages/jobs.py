@@ -26,7 +26,7 @@ def running_jobs(request: PageRequest) -> Page:
 
 @action("/jobs", LEAD, "jobs.cancel")
 def cancel_job(request: PageRequest) -> ActionResult:
-    """Cancel a question; whoever waits for it is told so."""
+    """Cancel a question; the pages that wait for it say so."""
     id = request.form_field("id")
     if not request.site.jobs.cancel(id, request.name):
         raise NotFound(f"there is no running job {id[:20]!r}", "It may be done already.")

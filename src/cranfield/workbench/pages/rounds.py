@@ -252,7 +252,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
 
 
 def _topics_by(request: PageRequest, plan: Round | None = None) -> dict[str, Any]:
-    """The fields of a change that say how topics find people; only what differs from the plan.
+    """The fields of a change that say how topics are given to people, without those that equal the plan.
 
     `topics_by` is any, even, named or choice; for named, `topic_people` has a line `TOPIC = NAME, NAME` for each topic.
     """
@@ -270,7 +270,7 @@ def _topics_by(request: PageRequest, plan: Round | None = None) -> dict[str, Any
 
 
 def _way(plan: Round) -> str:
-    """How the topics of a round find people."""
+    """How the topics of a round are given to people."""
     return "named" if plan.topic_people else "choice" if plan.choose_topics else "any"
 
 

@@ -1,8 +1,8 @@
 """Search and judge: an assessor looks for documents of a topic with queries of their own, and judges results in place.
 
-The results follow from the query and the documents alone. Of the labels, the page shows the assessor's own: so it reveals
-nothing, and is open to those who judge blind. A label belongs to the round in which the document is the assessor's, else to
-no round; its list is the search, its rank that of the result.
+The results follow from the query and the documents alone. The page shows no labels but the assessor's own,
+so it is open to assessors who judge blind. If an open round has assigned the document to the assessor, the label belongs to
+that round; otherwise it belongs to none. The event records the query as its list, and the rank of the result.
 """
 
 from __future__ import annotations
