@@ -17,7 +17,7 @@ from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args
 from urllib.parse import quote, urlsplit
 
 from cranfield.base.errors import DataError
@@ -26,12 +26,8 @@ from cranfield.base.parameters import real, shortened
 from cranfield.base.schemas import Between, Expected, OneOf, Text, TomlFile
 from cranfield.base.schemas import check as check_schema
 
-TITLE: Final = "title"
-TEXT: Final = "text"
-LINK: Final = "link"
-IMAGE: Final = "image"
-NUMBER: Final = "number"
-DATE: Final = "date"
+FieldType = Literal["title", "text", "link", "image", "number", "date"]
+TITLE, TEXT, LINK, IMAGE, NUMBER, DATE = get_args(FieldType)
 TYPE_OF_OPTION = {"unit": NUMBER, "unit_from": NUMBER, "decimals": NUMBER, "prefix": LINK, "alt": IMAGE}
 READY_MADE = tomllib.loads(data("base/cards.toml").decode())
 LONGEST_LABEL = 100  # characters
@@ -93,7 +89,7 @@ class CardField:
     """A field of a card: the name of the field in documents.jsonl, and how its values are shown."""
 
     name: Annotated[Text, WithoutMarkup()]
-    type: Literal["title", "text", "link", "image", "number", "date"] = "text"
+    type: FieldType = "text"
     label: Label | None = None  # default: the name
     unit: Label = ""
     unit_from: str = ""  # the field that holds the unit
@@ -146,7 +142,7 @@ def read_template(path: str, keys: Iterable[str]) -> CardTemplate:
 
 
 def field_of(text: str, where: str) -> CardField:
-    """The field of a card in a line such as `{name = "price", type = "number"}`; DataError if the line does not define a field."""
+    """The field of a card in a line such as `{name = "price", type = "number"}`; DataError for any other line."""
     try:
         values = tomllib.loads(f"field = {text.strip().removesuffix(',')}")
     except (ValueError, RecursionError):

@@ -16,7 +16,7 @@ import click
 
 from cranfield.base.parameters import masked, real, shortened
 from cranfield.cli import option_values, options
-from cranfield.cli.options import COUNT, INPUT, NEW_FILE, InputPath, RegistryName, option, rare, scale_option
+from cranfield.cli.options import COUNT, INPUT, NEW_FILE, WHOLE, InputPath, RegistryName, option, rare, scale_option
 from cranfield.cli.output import note, notes, put, show, show_answer
 
 if TYPE_CHECKING:
@@ -775,12 +775,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     type=click.IntRange(0, 1000),
     default=5,
 )
-@rare(
-    "--drift-allowed K",
-    "Number of repeated questions that may be answered differently.",
-    type=click.IntRange(min=0),
-    default=0,
-)
+@rare("--drift-allowed K", "Number of repeated questions that may be answered differently.", type=WHOLE, default=0)
 @rare(
     "--accept-drift", "Continue although answers changed, and compare with the new answers from now on.", is_flag=True
 )
@@ -822,7 +817,7 @@ def _ask(ctx: click.Context, /, log: str, **how: Any) -> None:
 @option("--failures", "Show the answers that gave no label.", is_flag=True)
 @option("--reason KIND", "Kind of failures to show, such as unparsed.  [default: all]", default="")
 @option("--count n", "Number of failures to show.", type=click.IntRange(1, 1_000_000), default=50)
-@option("--skip", "Number of failures to skip first.", type=click.IntRange(min=0), default=0)
+@option("--skip", "Number of failures to skip first.", type=WHOLE, default=0)
 @options.output("table", "json", "csv", "tsv")
 def _models(log: str, model: str, failures: bool, reason: str, n: int, skip: int, shape: str, **display: Any) -> None:
     """Show the usage, cost and failures of LLM judges.

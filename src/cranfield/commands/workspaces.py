@@ -71,7 +71,8 @@ def read_topics(paths: Sequence[str], layout: str | None = None) -> list[Topic]:
 def replace_topics(bench: Bench, paths: Sequence[str], layout: str | None = None) -> int:
     """Replace the topics of a workspace's collection and return their number.
 
-    Topics that are judged, or that a round asks about, must be among the new ones: otherwise their labels would belong to no topic.
+    Topics that are judged, or that a round asks about, must be among the new ones:
+    otherwise their labels would belong to no topic.
     """
     folder = _collection_folder(bench)
     topics = read_topics(paths, layout)

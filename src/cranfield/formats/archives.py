@@ -215,11 +215,9 @@ def _damage(name: str) -> Iterator[None]:
     """Turn the errors of all packing libraries into one sentence."""
     try:
         yield
-    except (CranfieldError, MemoryError):
-        raise
-    except OSError as error:
-        if error.errno is not None:
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, CranfieldError):
+            raise
+        if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{name}: {reason(error)}") from None
-        raise FormatError(f"{name}: the archive is damaged: {error}") from None
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise FormatError(f"{name}: the archive is damaged: {error}") from None

@@ -130,7 +130,7 @@ def own_judgments(workspace: str | None) -> Qrels | None:
 
 
 def _describe(qrels: Qrels, workspace: str) -> None:
-    """Add facts of a workspace's collection to qrels: lowest relevant grade, number of documents, whether grades are explained."""
+    """Add facts of a workspace's collection to qrels: lowest relevant grade, corpus size, whether grades have meanings."""
     from cranfield.formats.collection_folder import DOCUMENTS, collection_home, read_collection
 
     qrels.workspace = workspace

@@ -22,7 +22,16 @@ from cranfield.base.errors import BadLineError
 from cranfield.base.notifications import say, tell_used
 from cranfield.base.optional_packages import needed
 from cranfield.base.text_layout import counted
-from cranfield.formats.csv_tables import HEAD, as_utf8, choose_delimiter, dialect_in_words, is_wide, open_table, rows_of
+from cranfield.formats.csv_tables import (
+    DELIMITERS,
+    HEAD,
+    as_utf8,
+    choose_delimiter,
+    dialect_in_words,
+    is_wide,
+    open_table,
+    rows_of,
+)
 from cranfield.formats.frames import arrow_in_words
 from cranfield.formats.importers.source import CollectionSource, Files, ImportOptions, named_like, one_split, text_lines
 from cranfield.formats.named_columns import DOCUMENT
@@ -219,7 +228,7 @@ class CsvLayout(TableSource):
         head, encoding, texts = self._opened(path)
         dialect = self.options.dialect
         dialect.tell_used()
-        delimiter = choose_delimiter(head, path, _names_columns, replace(dialect, encoding=None))
+        delimiter = choose_delimiter(head, path, _names_columns, replace(dialect, encoding=None), DELIMITERS)
         broken, skipped, header = False, 0, None
         for line, last, cells in rows_of(texts, path, delimiter):
             broken |= last > line
