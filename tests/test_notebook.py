@@ -20,7 +20,7 @@ from cranfield.collections.check import Finding, Findings, check
 from cranfield.collections.describe import diff, show, stats
 from cranfield.commands import experiments, judging
 from cranfield.commands.listings import strategies
-from cranfield.commands.llm_calibration import calibrate
+from cranfield.commands.llm_judges import calibrate
 from cranfield.comparison.efficiency import efficiency_of_files
 from cranfield.evaluation.side_by_side import RankedEntry
 from cranfield.experiments import credit, interleave

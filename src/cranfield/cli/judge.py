@@ -668,7 +668,7 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     \b
     $ cranfield judge estimate drawn.jsonl bm25.run dense.run -m P@10
     """
-    from cranfield.commands.llm_calibration import estimate
+    from cranfield.commands.llm_judges import estimate
 
     show_answer(estimate, log, runs, measures, **typed)
 
@@ -706,7 +706,7 @@ def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures:
     \b
     $ cranfield judge calibrate drawn.jsonl bm25.run dense.run
     """
-    from cranfield.commands.llm_calibration import calibrate
+    from cranfield.commands.llm_judges import calibrate
 
     if not runs:
         options.refuse_idle("goes with runs", "measures")
@@ -805,7 +805,7 @@ def _ask(ctx: click.Context, /, log: str, **how: Any) -> None:
     \b
     $ cranfield judge ask my.db --pool two.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
     """
-    from cranfield.commands.llm_labels import ask
+    from cranfield.commands.llm_judges import ask
 
     answer = show_answer(ask, log, counting="questions", **how)
     if not answer.complete and answer.foreseen is None:
@@ -825,7 +825,7 @@ def _models(log: str, model: str, failures: bool, reason: str, n: int, skip: int
     \b
     $ cranfield judge models asked.jsonl
     """
-    from cranfield.commands.llm_calibration import model_failures, model_runs
+    from cranfield.commands.llm_judges import model_failures, model_runs
 
     if failures or reason:
         show(model_failures(log, model, reason=reason, skip=skip, n=n, whole=shape != "table"), shape, **display)

@@ -1,7 +1,7 @@
 """Images of documents: raster files in the folder `images` of a workspace or a collection.
 
-The first bytes of a file decide whether it is an image, whatever its name. SVG is refused, because it can hold scripts. A path is looked up below the
-folder only; one that leads out of it, by its parts or by a symbolic link, is refused.
+The first bytes of a file decide whether it is an image, whatever its name. SVG is refused, because it can hold scripts. A
+path is looked up below the folder only; one that leads out of it, by its parts or by a symbolic link, is refused.
 """
 
 from __future__ import annotations

@@ -219,8 +219,7 @@ class Inputs:
         if not files and self.collection_size is None:
             return None
         from cranfield.base.collection import Extras
-        from cranfield.formats.document_attributes import read_costs, read_groups
-        from cranfield.formats.preference_files import as_preferences
+        from cranfield.formats.extras import as_preferences, read_costs, read_groups
         from cranfield.formats.runs_and_qrels import as_qrels
 
         def read_aspect(path: str) -> Any:

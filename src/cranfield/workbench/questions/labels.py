@@ -189,7 +189,7 @@ class CalibrationQuestion(ModelQuestion):
         return super().depends(bench) | more
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
-        from cranfield.commands.llm_calibration import calibrate
+        from cranfield.commands.llm_judges import calibrate
 
         paths = [run.path for run in self.files(bench)]
         rel = bench.relevant_from
@@ -220,7 +220,7 @@ class EstimateQuestion(ModelQuestion):
         return super().depends(bench) | drew
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
-        from cranfield.commands.llm_calibration import estimate
+        from cranfield.commands.llm_judges import estimate
 
         paths = [run.path for run in self.files(bench)]
         return estimate(bench.location, paths, self.measures, round=self.round, model=self.model, policy=self.policy)
