@@ -272,8 +272,8 @@ class xinfAP(_Sampled):
 
     A negative grade marks a document that is in the pool and was not drawn. Precision above a relevant document is
     estimated stratum by stratum from the documents drawn above it, and each relevant document drawn stands for its
-    share of the stratum. Use it with qrels that name strata (`strata`, as NIST's sample_eval reads them); not where
-    strata are unknown: that is infAP. sample_eval prints it as infAP, reads 1000 ranks and never divides by more:
+    share of the stratum. Use it with qrels that name strata (`strata`, as NIST's sample_eval reads them); without strata,
+    use infAP. sample_eval prints this measure as infAP, reads 1000 ranks and divides by at most 1000:
     `xinfAP(divide=cut)@1000`. Lectures 000 and 002 describe pooling, which this makes cheaper.
 
     >>> from cranfield import Extras, evaluate

@@ -97,7 +97,7 @@ class Metric(Registered, ABC):
 
     @property
     def denominator(self) -> UnitSum | None:
-        """The number of a unit whose sum is the denominator; None if the number of units is."""
+        """The quantity of a unit whose sum is the denominator; None if the denominator is the number of units."""
         return None
 
     @property
