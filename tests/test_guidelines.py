@@ -22,15 +22,8 @@ from cranfield.commands.guidelines import EditConflictError, edit_guidelines
 from cranfield.formats.collection_folder import toml_with_grades
 from cranfield.inputs.workspace import open_bench
 from cranfield.judging import Event, open_log
-from cranfield.judging.guidelines import (
-    GradeMeaning,
-    Guidelines,
-    changed_lines,
-    guidelines_history,
-    keep_guidelines,
-    store_guidelines,
-    versions_by_hash,
-)
+from cranfield.judging.guidelines import GradeMeaning, Guidelines, changed_lines
+from cranfield.judging.guidelines_history import guidelines_history, keep_guidelines, store_guidelines, versions_by_hash
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.workbench.markdown import markdown

@@ -20,14 +20,8 @@ from cranfield.base.text_layout import counted
 from cranfield.formats.collection_folder import DOCUMENTS, META, file_in, toml_with_grades
 from cranfield.formats.streams import all_or_none, read_errors, write_bytes
 from cranfield.inputs.workspace import LONGEST_GUIDELINE, is_workspace, open_bench
-from cranfield.judging.guidelines import (
-    GradeMeaning,
-    Guidelines,
-    changed_lines,
-    grade_uses,
-    guidelines_history,
-    store_guidelines,
-)
+from cranfield.judging.guidelines import GradeMeaning, Guidelines, changed_lines
+from cranfield.judging.guidelines_history import grade_uses, guidelines_history, store_guidelines
 from cranfield.judging.log_location import open_log
 from cranfield.judging.round_plan import CLOSED
 
@@ -35,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cranfield.inputs.workspace import Bench
-    from cranfield.judging.guidelines import ChangedLine, GuidelinesEntry
+    from cranfield.judging.guidelines import ChangedLine
+    from cranfield.judging.guidelines_history import GuidelinesEntry
     from cranfield.judging.log import Transaction
 
 MOST_GRADES = 20

@@ -26,7 +26,8 @@ from cranfield.judging.collection_judgments import with_own_events
 from cranfield.judging.current_labels import LabelKey, current_events, rated_labels
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import new_events
-from cranfield.judging.guidelines import Guidelines, keep_guidelines
+from cranfield.judging.guidelines import Guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log

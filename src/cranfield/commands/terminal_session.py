@@ -31,7 +31,8 @@ from cranfield.inputs.logs import named
 from cranfield.inputs.topics import topic_table
 from cranfield.judging.current_labels import current_events
 from cranfield.judging.event import RELEVANCE, Event, instant
-from cranfield.judging.guidelines import Guidelines, keep_guidelines
+from cranfield.judging.guidelines import Guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import PEOPLE, decide
 from cranfield.judging.round_plan import NoLease

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, exists, func, literal_column, select
 from cranfield.base.errors import DataError
 from cranfield.judging.current_labels import EVERY_SIDE, GradedLabel, LabelKey, RatedLabel
 from cranfield.judging.event import DEFAULTS, RELEVANCE, Event
-from cranfield.judging.guidelines import guidelines_history
+from cranfield.judging.guidelines_history import guidelines_history
 from cranfield.judging.log import LABELS, EventFilter, Log, LogEntry
 from cranfield.judging.table_changes import ALONE, COMPLETE, Transaction, event_of
 from cranfield.store import open_database, tables

@@ -17,7 +17,7 @@ from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.base.text_layout import counted, name_list
 from cranfield.judging.collection_judgments import with_judgments
 from cranfield.judging.event import COLLECTION, RELEVANCE, Event
-from cranfield.judging.guidelines import versions_by_hash
+from cranfield.judging.guidelines_history import versions_by_hash
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import (
     PEOPLE,

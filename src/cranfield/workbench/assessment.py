@@ -23,7 +23,7 @@ from cranfield.base.results import Answer, Entries, Layout, Part, Table, as_dict
 from cranfield.judging.assessor_view import OwnPace, RoundTally, own_count, own_label, own_labels, own_pace, tally
 from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round
 from cranfield.judging.rounds import lease
-from cranfield.workbench.routes import link
+from cranfield.workbench.links import link
 
 if TYPE_CHECKING:
     from cranfield.base.collection import Grade

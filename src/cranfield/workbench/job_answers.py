@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.judging.policies import policies
 from cranfield.workbench.jobs import Failed, Ready, Running
-from cranfield.workbench.routes import Page, PageRequest, link
+from cranfield.workbench.links import link
+from cranfield.workbench.routes import Page, PageRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

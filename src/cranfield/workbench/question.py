@@ -24,7 +24,7 @@ from cranfield.inputs.selection import (
     of_runs,
     qrels_of,
 )
-from cranfield.workbench.routes import link
+from cranfield.workbench.links import link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,7 +18,8 @@ from cranfield.base.results import Answer, defused
 from cranfield.base.text_layout import legible
 from cranfield.workbench.access_control import NOBODY, account_mark, blind_work, may
 from cranfield.workbench.command_lines import command_of
-from cranfield.workbench.routes import GROUPS, RESULTS, Page, PageRequest, RouteEntry, entries, link
+from cranfield.workbench.links import link
+from cranfield.workbench.routes import GROUPS, RESULTS, Page, PageRequest, RouteEntry, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

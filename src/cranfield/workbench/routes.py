@@ -1,4 +1,4 @@
-"""The registry of routes, the request that each route gets, and the addresses of pages.
+"""The registry of routes, and the request that each route gets.
 
 A page or an action is one function; its decorator says who may call it. `page` answers GET, `action` answers POST. Each
 has a twin that ends in `.json`; a page with a table also has one that ends in `.csv`, for spreadsheets, and a page of
@@ -18,7 +18,6 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlencode
 
 from cranfield.base.registry import Registry
 from cranfield.http.refusal import Refusal
@@ -256,13 +255,3 @@ def _register(path: str, method: str, *fields: Any) -> Callable[[Any], Any]:
 def entries() -> list[RouteEntry]:
     """Every route, by path."""
     return list(PAGES.values())
-
-
-def link(path: str, **parameters: Any) -> str:
-    """A path with ids in its query; empty values are left out.
-
-    >>> link("/topic", topic="a/b", one="bm25", other="")
-    '/topic?topic=a%2Fb&one=bm25'
-    """
-    query = {name: value for name, value in parameters.items() if value not in ("", None)}
-    return f"{path}?{urlencode(query, doseq=True, errors='surrogateescape')}" if query else path

@@ -1,4 +1,4 @@
-"""The base class of fusion methods, with the methods that need no training: of ranks, then of scores (the Comb family).
+"""The base class of fusion methods, with the methods that need no training: of scores (the Comb family), then of ranks.
 
 A method computes one number per entry (a document of a topic that some run returned). Methods of scores read
 normalised scores, methods of ranks only ranks. Users type `RRF(k=10)`, in upper or lower case.
@@ -92,6 +92,133 @@ def catalogue() -> dict[str, list[dict[str, str]]]:
 
     methods = [row(cls, str(cls()), reference=cls.reference) for cls in METHODS.values()]
     return {"methods": methods, "normalisations": [row(cls, cls.name) for cls in NORMS.values()]}
+
+
+class Comb(OfScores):
+    """The base of the family; the last letters of the name are an alias, and the name in other tools."""
+
+    reference = "Fox & Shaw (1993), Combination of multiple searches, TREC-2"
+
+    def __init_subclass__(cls) -> None:
+        letters = cls.name.removeprefix("Comb").lower()
+        if "aliases" not in vars(cls):
+            cls.aliases = (letters,)
+        if "peers" not in vars(cls):
+            cls.peers = {"ranx": letters, "trectools": f"combos(strategy='{letters}')"}
+        super().__init_subclass__()
+
+
+class CombSUM(Comb):
+    """The sum of a document's scores."""
+
+    name = "CombSUM"
+    formula = "Σ s"
+    takes_weights = True
+
+
+class CombMNZ(Comb):
+    """The sum, times the number of runs that returned the document: agreement counts twice."""
+
+    name = "CombMNZ"
+    formula = "n · Σ s"
+
+    def combine(self, votes: Votes) -> Floats:
+        return votes.holders * votes.total()
+
+
+class CombGMNZ(Comb):
+    """The sum, times a power of the number of runs that returned the document: γ = 1 is CombMNZ, γ = 0 CombSUM."""
+
+    name = "CombGMNZ"
+    formula = "n^γ · Σ s"
+    reference = "Lee (1997), Analyses of multiple evidence combination, SIGIR"
+    peers = {"ranx": "gmnz"}
+    gamma = Real(1, "how much agreement counts", low=0)
+
+    def combine(self, votes: Votes) -> Floats:
+        return votes.holders**self.gamma * votes.total()
+
+
+class CombANZ(Comb):
+    """The mean over the runs that returned the document."""
+
+    name = "CombANZ"
+    formula = "Σ s / n"
+
+    def combine(self, votes: Votes) -> Floats:
+        return votes.total() / votes.holders
+
+
+class CombMAX(Comb):
+    """The highest of a document's scores."""
+
+    name = "CombMAX"
+    formula = "max s"
+    extreme: ClassVar[np.ufunc] = np.maximum
+
+    def combine(self, votes: Votes) -> Floats:
+        return votes.fold(self.extreme)
+
+
+class CombMIN(CombMAX):
+    """The lowest of a document's scores, among the runs that returned it."""
+
+    name = "CombMIN"
+    formula = "min s"
+    extreme = np.minimum
+
+
+class CombMED(Comb):
+    """The median of a document's scores, among the runs that returned it."""
+
+    name = "CombMED"
+    formula = "median s"
+
+    def combine(self, votes: Votes) -> Floats:
+        return votes.median()
+
+
+class _Weighted(OfScores):
+    """The base of methods whose weights are given or tuned."""
+
+    reference = "Wu & Crestani (2002), Data fusion with estimated weights, CIKM"
+    takes_weights = True
+    needs_weights = True
+
+
+class WSum(_Weighted):
+    """The sum of a document's scores, each times its run's weight; weights are given or tuned on training topics."""
+
+    name = "w-sum"
+    formula = "Σ w · s"
+    reference = "Bartell, Cottrell & Belew (1994), Automatic combination of multiple ranked retrieval systems, SIGIR"
+    peers = {"ranx": "wsum"}
+
+
+class WMNZ(_Weighted):
+    """CombMNZ with weights: the sum, times the weights of the runs that returned the document."""
+
+    name = "WMNZ"
+    formula = "Σ w · Σ s"
+    peers = {"ranx": "wmnz"}
+
+    def fuse(self, lists: AlignedRuns, norm: Norm, weights: Floats | None = None) -> Floats:
+        if not len(lists.home):
+            return np.zeros(0)
+        votes = self.votes(lists, norm)
+        agreement = votes.holders if weights is None else replace(votes, value=weights[votes.run]).total()
+        return agreement * votes.total()
+
+
+class Mixed(_Weighted):
+    """Between w-sum and WMNZ: the weighted sum, times the square root of the number of runs that returned the document."""
+
+    name = "Mixed"
+    formula = "√n · Σ w · s"
+    peers = {"ranx": "mixed"}
+
+    def combine(self, votes: Votes) -> Floats:
+        return np.sqrt(votes.holders) * votes.total()
 
 
 class RRF(FusionMethod):
@@ -230,130 +357,3 @@ def _weighted_majority(place: npt.NDArray[np.int16 | np.int32], rows: slice, wei
         mine = row[rows, None]
         lead += weight * ((mine < row).astype(np.float64) - (mine > row))
     return lead
-
-
-class Comb(OfScores):
-    """The base of the family; the last letters of the name are an alias, and the name in other tools."""
-
-    reference = "Fox & Shaw (1993), Combination of multiple searches, TREC-2"
-
-    def __init_subclass__(cls) -> None:
-        letters = cls.name.removeprefix("Comb").lower()
-        if "aliases" not in vars(cls):
-            cls.aliases = (letters,)
-        if "peers" not in vars(cls):
-            cls.peers = {"ranx": letters, "trectools": f"combos(strategy='{letters}')"}
-        super().__init_subclass__()
-
-
-class CombSUM(Comb):
-    """The sum of a document's scores."""
-
-    name = "CombSUM"
-    formula = "Σ s"
-    takes_weights = True
-
-
-class CombMNZ(Comb):
-    """The sum, times the number of runs that returned the document: agreement counts twice."""
-
-    name = "CombMNZ"
-    formula = "n · Σ s"
-
-    def combine(self, votes: Votes) -> Floats:
-        return votes.holders * votes.total()
-
-
-class CombGMNZ(Comb):
-    """The sum, times a power of the number of runs that returned the document: γ = 1 is CombMNZ, γ = 0 CombSUM."""
-
-    name = "CombGMNZ"
-    formula = "n^γ · Σ s"
-    reference = "Lee (1997), Analyses of multiple evidence combination, SIGIR"
-    peers = {"ranx": "gmnz"}
-    gamma = Real(1, "how much agreement counts", low=0)
-
-    def combine(self, votes: Votes) -> Floats:
-        return votes.holders**self.gamma * votes.total()
-
-
-class CombANZ(Comb):
-    """The mean over the runs that returned the document."""
-
-    name = "CombANZ"
-    formula = "Σ s / n"
-
-    def combine(self, votes: Votes) -> Floats:
-        return votes.total() / votes.holders
-
-
-class CombMAX(Comb):
-    """The highest of a document's scores."""
-
-    name = "CombMAX"
-    formula = "max s"
-    extreme: ClassVar[np.ufunc] = np.maximum
-
-    def combine(self, votes: Votes) -> Floats:
-        return votes.fold(self.extreme)
-
-
-class CombMIN(CombMAX):
-    """The lowest of a document's scores, among the runs that returned it."""
-
-    name = "CombMIN"
-    formula = "min s"
-    extreme = np.minimum
-
-
-class CombMED(Comb):
-    """The median of a document's scores, among the runs that returned it."""
-
-    name = "CombMED"
-    formula = "median s"
-
-    def combine(self, votes: Votes) -> Floats:
-        return votes.median()
-
-
-class _Weighted(OfScores):
-    """The base of methods whose weights are given or tuned."""
-
-    reference = "Wu & Crestani (2002), Data fusion with estimated weights, CIKM"
-    takes_weights = True
-    needs_weights = True
-
-
-class WSum(_Weighted):
-    """The sum of a document's scores, each times its run's weight; weights are given or tuned on training topics."""
-
-    name = "w-sum"
-    formula = "Σ w · s"
-    reference = "Bartell, Cottrell & Belew (1994), Automatic combination of multiple ranked retrieval systems, SIGIR"
-    peers = {"ranx": "wsum"}
-
-
-class WMNZ(_Weighted):
-    """CombMNZ with weights: the sum, times the weights of the runs that returned the document."""
-
-    name = "WMNZ"
-    formula = "Σ w · Σ s"
-    peers = {"ranx": "wmnz"}
-
-    def fuse(self, lists: AlignedRuns, norm: Norm, weights: Floats | None = None) -> Floats:
-        if not len(lists.home):
-            return np.zeros(0)
-        votes = self.votes(lists, norm)
-        agreement = votes.holders if weights is None else replace(votes, value=weights[votes.run]).total()
-        return agreement * votes.total()
-
-
-class Mixed(_Weighted):
-    """Between w-sum and WMNZ: the weighted sum, times the square root of the number of runs that returned the document."""
-
-    name = "Mixed"
-    formula = "√n · Σ w · s"
-    peers = {"ranx": "mixed"}
-
-    def combine(self, votes: Votes) -> Floats:
-        return np.sqrt(votes.holders) * votes.total()

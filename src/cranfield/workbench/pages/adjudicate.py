@@ -32,9 +32,10 @@ from cranfield.workbench.assessment import (
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, subjects_in, submit_rows
 from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
+from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import current_hash
 from cranfield.workbench.rendering import marked
-from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, link, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from cranfield.inputs.workspace import Bench

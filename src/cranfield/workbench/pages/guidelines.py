@@ -21,10 +21,8 @@ from cranfield.commands.guidelines import (
     version_values,
 )
 from cranfield.http.refusal import NotFound, Refusal
-from cranfield.judging.guidelines import (
-    GradeMeaning,
-    Guidelines,
-    changed_lines,
+from cranfield.judging.guidelines import GradeMeaning, Guidelines, changed_lines
+from cranfield.judging.guidelines_history import (
     guidelines_history,
     keep_guidelines,
     last_guidelines_of,

@@ -13,8 +13,9 @@ from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.assessment import rounds_of
 from cranfield.workbench.command_lines import fill, places_of
 from cranfield.workbench.job_answers import ask
+from cranfield.workbench.links import link
 from cranfield.workbench.pages.prefer import comparisons_of
-from cranfield.workbench.routes import NOTHING, PARTS, Page, PageRequest, entries, link, page
+from cranfield.workbench.routes import NOTHING, PARTS, Page, PageRequest, entries, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

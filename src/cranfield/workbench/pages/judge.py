@@ -40,9 +40,10 @@ from cranfield.workbench.browser_events import (
     submit_alone,
 )
 from cranfield.workbench.keyboard_shortcuts import keys_on
+from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
 from cranfield.workbench.rendering import marked_around
-from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, link, page
+from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,8 +12,9 @@ from cranfield.reports.qr_code import qr_svg
 from cranfield.store.accounts import ROLES
 from cranfield.workbench.access_control import LEAD, NOBODY, PROXY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
+from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import READ
-from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, link, page
+from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.sign_in import SHORTEST
 
 if TYPE_CHECKING:

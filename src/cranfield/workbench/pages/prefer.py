@@ -40,8 +40,9 @@ from cranfield.workbench.assessment import (
 )
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, submit_rows
 from cranfield.workbench.keyboard_shortcuts import keys_on
+from cranfield.workbench.links import link
 from cranfield.workbench.rendering import marked
-from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, link, page
+from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

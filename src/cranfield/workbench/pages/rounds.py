@@ -13,7 +13,7 @@ from cranfield.commands.judging import lists_of, spread_over_people
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
 from cranfield.judging.adaptive_choice import find_models
-from cranfield.judging.guidelines import keep_guidelines
+from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.round_changes import ChangeRequest, change_round, round_documents
 from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items, without_judged
 from cranfield.judging.round_recall import model_values
@@ -22,8 +22,9 @@ from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
 from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.job_answers import answer_page, ask
+from cranfield.workbench.links import link
 from cranfield.workbench.questions.pools import PoolPlanQuestion
-from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, link, page
+from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

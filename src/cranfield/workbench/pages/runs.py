@@ -10,7 +10,8 @@ from cranfield.reports.writers import TEXT_ENDINGS
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask, ask_scores, judgment_options
 from cranfield.workbench.jobs import Ready
-from cranfield.workbench.routes import ActionResult, Download, Page, PageRequest, action, link, page
+from cranfield.workbench.links import link
+from cranfield.workbench.routes import ActionResult, Download, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from cranfield.inputs.workspace import Bench

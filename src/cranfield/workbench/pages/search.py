@@ -27,11 +27,12 @@ from cranfield.workbench.assessment import ScriptReply, image_hosts, image_link,
 from cranfield.workbench.browser_events import in_order, read_rows, refuse_first, script_events
 from cranfield.workbench.job_answers import ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
+from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
 from cranfield.workbench.pages.judge import label_rows, refuse_grade, texts_with_passages, with_passage_text
 from cranfield.workbench.questions.collection import ready_index
 from cranfield.workbench.rendering import marked
-from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, link, page
+from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -25,9 +25,10 @@ from cranfield.workbench.assessment import image_hosts, image_link
 from cranfield.workbench.job_answers import MEASURES, JobAnswer, answer_page, ask, ask_scores, judgment_options
 from cranfield.workbench.jobs import Failed
 from cranfield.workbench.keyboard_shortcuts import keys_on
+from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import current_hash
 from cranfield.workbench.rendering import marked, marked_around
-from cranfield.workbench.routes import NOTHING, PARTS, ActionResult, Page, PageRequest, action, link, page
+from cranfield.workbench.routes import NOTHING, PARTS, ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
