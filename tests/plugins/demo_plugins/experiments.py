@@ -4,7 +4,7 @@ import numpy as np
 
 from cranfield.experiments.interleaving.method import InterleavingMethod, ListEvidence, MixedList
 from cranfield.experiments.metrics.metric import ClickThrough
-from cranfield.experiments.user_models import User
+from cranfield.experiments.simulated_world import User
 
 
 class Alternate(InterleavingMethod):
