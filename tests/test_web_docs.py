@@ -13,7 +13,7 @@ import pytest
 
 from cranfield.http.body import STRANGER_BYTES, STRANGER_SECONDS
 from cranfield.inputs.workspace import UPLOAD
-from cranfield.store.accounts import ROLES
+from cranfield.store.roles import ROLES
 from cranfield.workbench import app
 from cranfield.workbench.routes import entries
 from pages import blocks

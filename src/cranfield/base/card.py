@@ -167,8 +167,8 @@ def template_table(template: CardTemplate) -> dict[str, Any]:
 def template_problem(template: CardTemplate) -> tuple[str, tuple[str | int, ...]] | None:
     """What is wrong with a template whose values have the right types, and its keys; None if all is well."""
     if (template.kind is None) == (not template.fields):
-        found = "both" if template.fields else "neither"
-        return f"expected a kind ({', '.join(READY_MADE)}) or a list of fields, found {found}", ()
+        keys = "both" if template.fields else "neither"
+        return f"expected a kind ({', '.join(READY_MADE)}) or a list of fields, found {keys}", ()
     names: set[str] = set()
     for number, field in enumerate(template.fields):
         if field.name in names:
@@ -270,8 +270,8 @@ def document_card(
         if field.type == TITLE or field.name in (TEXT, TITLE):
             continue
         images = field.type == IMAGE
-        found = _images(document, field, row, template.image_hosts, local_image) if images else _values(field, row)
-        if values := list(islice(found, MOST_VALUES)):
+        all_values = _images(document, field, row, template.image_hosts, local_image) if images else _values(field, row)
+        if values := list(islice(all_values, MOST_VALUES)):
             parts.append(CardPart(field.name, field.type, field.title, values))
     return DocumentCard(title, above, below, text_label)
 

@@ -24,7 +24,7 @@ MEMBERS = {  # the module that has the names, and what holds them: a registry, a
     "norms": "retrieval.fusion:NORMS",
     "policies": "judging.policies:policies",
     "prompts": "judging.llm.questions:bundled",
-    "roles": "store.accounts:ROLES",
+    "roles": "store.roles:ROLES",
     "round_orders": "judging.round_plan:ORDERS",
     "round_states": "judging.round_plan:STATES",
     "schedules": "stats.sequential:SCHEDULES",

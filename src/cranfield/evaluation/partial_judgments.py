@@ -91,20 +91,20 @@ class JudgmentPart:
     def of(self, match: HitRows) -> HitRows:
         """The hits of the part among those of the whole."""
         row = self.row[match.row]
-        kept = np.flatnonzero(row >= 0)
-        topic = self.topic[match.topic[kept]]
+        positions = np.flatnonzero(row >= 0)
+        topic = self.topic[match.topic[positions]]
         if (np.diff(topic) < 0).any():  # within a topic they are by rank already
             order = np.argsort(topic, kind="stable")
-            kept, topic = kept[order], topic[order]
+            positions, topic = positions[order], topic[order]
         single = match.single[self.row[match.single[:, 1]] >= 0]
         single[:, 0], single[:, 1] = self.topic[single[:, 0]], self.row[single[:, 1]]
         return replace(
             match,
             topic=topic.astype(match.topic.dtype),
-            row=row[kept].astype(match.row.dtype),
-            rank=match.rank[kept],
-            first=match.first[kept],
-            last=match.last[kept],
+            row=row[positions].astype(match.row.dtype),
+            rank=match.rank[positions],
+            first=match.first[positions],
+            last=match.last[positions],
             retrieved=match.retrieved[self.topics],
             others=[*match.others, *(name for code, name in self.others if match.retrieved[code])],
             single=single,

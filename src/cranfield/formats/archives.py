@@ -167,7 +167,7 @@ class _PlainMember(tarfile.TarInfo):
         return super()._proc_member(archive)  # type: ignore[misc]
 
 
-class _Counted:
+class _MeasuredStream:
     """A stream whose bytes are counted: a header that repeats for ever ends at the limit as well."""
 
     def __init__(self, stream: Any, target: _Target) -> None:
@@ -191,8 +191,8 @@ def _tarred(file: IO[bytes], packing: str | None, target: _Target) -> Iterator[t
         expected = "expected an archive (.zip, .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst)"
         raise FormatError(f"{target.name}: {expected}, found another file")
     stream = file if packing is None else unpacker(packing).open(file, "rb")
-    counted = _Counted(stream, target)
-    with tarfile.open(fileobj=counted, mode="r|", tarinfo=_PlainMember) as archive:  # type: ignore[call-overload]
+    measured = _MeasuredStream(stream, target)
+    with tarfile.open(fileobj=measured, mode="r|", tarinfo=_PlainMember) as archive:  # type: ignore[call-overload]
         archive.name = target.name
         for member in archive:
             archive.members = []  # a list of all members would grow with an archive of empty ones
@@ -202,7 +202,7 @@ def _tarred(file: IO[bytes], packing: str | None, target: _Target) -> Iterator[t
             if not member.isreg():
                 raise _not_plain(target, member.name)
             yield member.name, archive.extractfile(member)
-    while counted.read(PIECE):  # the checksum comes at the end of the stream
+    while measured.read(PIECE):  # the checksum comes at the end of the stream
         pass
 
 

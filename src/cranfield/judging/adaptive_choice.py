@@ -225,10 +225,10 @@ def train_models(
         plan, _ = transaction.find_round(name)
     if not plan.strategy or not STRATEGIES.named(plan.strategy).reads:
         return 0
-    known = plan.rankings.candidates
-    chosen = [topic for topic in (known if topics is None else topics) if topic in known]
+    candidates = plan.rankings.candidates
+    wished = [topic for topic in (candidates if topics is None else topics) if topic in candidates]
     count, fresh = 0, []
-    for number, topic in enumerate(chosen, 1):
+    for number, topic in enumerate(wished, 1):
         with log.reading() as transaction:
             labels = {label.document: label.grade >= plan.rel for label in labels_of_topic(transaction, plan, topic)}
             before = find_models(transaction, name, [topic])
@@ -236,11 +236,11 @@ def train_models(
         if not before or before[0].digest != _digest(plan, topic, labels):
             fresh.append(_trained(plan, topic, labels, texts, now))
             count += 1
-        if len(fresh) == TOGETHER or (fresh and number == len(chosen)):
+        if len(fresh) == TOGETHER or (fresh and number == len(wished)):
             _store(log, name, fresh)
             fresh = []
         if tell is not None:
-            tell(number, len(chosen))
+            tell(number, len(wished))
     if fresh:
         _store(log, name, fresh)
     return count

@@ -37,8 +37,8 @@ def store_guidelines(transaction: Transaction, version: Guidelines, author: str 
     if not version.hash:
         return ""
     last = select(guidelines.c.hash).order_by(guidelines.c.number.desc()).limit(1)
-    known = connection.execute(select(guidelines.c.number).where(guidelines.c.hash == version.hash)).first()
-    if known is not None and (author is None or connection.execute(last).scalar() == version.hash):
+    stored = connection.execute(select(guidelines.c.number).where(guidelines.c.hash == version.hash)).first()
+    if stored is not None and (author is None or connection.execute(last).scalar() == version.hash):
         return version.hash
     number = (connection.execute(select(func.max(guidelines.c.number))).scalar() or 0) + 1
     values = {"text": version.text, "grades": version.grades, "relevant_from": version.relevant_from}

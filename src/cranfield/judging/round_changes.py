@@ -239,8 +239,8 @@ def _refuse_change(
         raise DataError(f"round {plan.name!r} is a random sample: its topics and its depth stay as they were drawn")
     if plan.strategy and change.order is not None:
         raise DataError(f"round {plan.name!r}: {plan.strategy} chooses the order of the documents")
-    known = {topic for topic, _ in documents} | {each.topic for each in change.items} | after.lists.keys()
-    missing = [topic for topic in after.topics if topic not in known]
+    topics = {topic for topic, _ in documents} | {each.topic for each in change.items} | after.lists.keys()
+    missing = [topic for topic in after.topics if topic not in topics]
     if missing:
         raise DataError(
             f"round {plan.name!r} has no topic {shortened(missing[0])!r}; add its documents by a pool or by runs"

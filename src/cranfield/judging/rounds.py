@@ -31,7 +31,8 @@ from cranfield.judging.event import RELEVANCE, Event, instant
 from cranfield.judging.event_intake import KEPT, EventOutcome, Refusal, submit
 from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem, drawn, find_round, pick_round
 from cranfield.pooling.strategy import STRATEGIES
-from cranfield.store.accounts import ROLES, Account
+from cranfield.store.accounts import Account
+from cranfield.store.roles import ROLES
 from cranfield.store.tables import accounts, events, items, places, rounds, rows_with
 
 if TYPE_CHECKING:

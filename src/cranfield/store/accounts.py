@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Row, Select, Table, bindparam, delete, fun
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
+from cranfield.store.roles import ROLES
 from cranfield.store.tables import Exact, accounts, invitations, link_keys, sessions, tokens
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from cranfield.store import Database
 
 
-ROLES = ("viewer", "assessor", "lead")  # each may do what those before it may
 LIFETIME = timedelta(days=30)  # maximum age of a session
 IDLE = timedelta(days=7)  # an unused session ends after this time
 SEEN = timedelta(minutes=5)  # the recorded time of the last use may be this old

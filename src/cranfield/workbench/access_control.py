@@ -14,7 +14,8 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.http.refusal import Refusal, bearer
 from cranfield.http.serving import PEER
-from cranfield.store.accounts import ROLES, Account, is_name
+from cranfield.store.accounts import Account, is_name
+from cranfield.store.roles import ROLES
 
 if TYPE_CHECKING:
     from starlette.requests import Request

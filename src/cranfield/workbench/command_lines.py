@@ -109,8 +109,8 @@ def _values(request: PageRequest) -> dict[str, str | list[str]]:
     names = {name: request.text(name) for name in request.query}
     places: dict[str, str | list[str]] = {**names, **places_of(bench), "me": request.name}
     paths = {run.name: f"{bench.name}/runs/{os.path.relpath(run.path, bench.runs_folder)}" for run in bench.runs()}
-    chosen = [paths[each] for each in request.texts("runs") if each in paths]
-    places["run_paths"] = chosen or list(paths.values())
+    selected = [paths[each] for each in request.texts("runs") if each in paths]
+    places["run_paths"] = selected or list(paths.values())
     for field in ("one", "other"):
         name = names.get(field, "")
         places[f"{field}_path"] = paths.get(name) or paths.get(os.path.splitext(name)[0], "")

@@ -65,12 +65,12 @@ def prefix_of(folder: str) -> str:
 
 def refuse_same_names(folders: Sequence[str]) -> None:
     """Raise DataError for folders whose prefixes would be the same, or those of the first page."""
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     for folder in folders:
         name = os.path.basename(os.path.abspath(folder))
         if name in RESERVED:
             raise DataError(f"{folder}: a workspace of several cannot be called {name}; rename the folder")
-        other = seen.setdefault(name.casefold(), folder)
+        other = names.setdefault(name.casefold(), folder)
         if other != folder:
             raise DataError(f"{other} and {folder} have the same name; rename one of the folders")
 
@@ -226,10 +226,10 @@ async def _missing(visit: _Visit) -> Response:
 
 async def _overview(visit: _Visit) -> Response:
     """The workspaces that the visitor may open; a stranger is asked for name and password."""
-    return _shown(visit)
+    return _first_page(visit)
 
 
-def _shown(visit: _Visit, problem: str = "", name: str = "", status: int = 200) -> Response:
+def _first_page(visit: _Visit, problem: str = "", name: str = "", status: int = 200) -> Response:
     server = visit.server
     rows = [
         {"name": each, "to": f"{server.sites[each].manner.path}/", "account": account.name, "role": account.role}
@@ -289,7 +289,7 @@ async def _sign_in(visit: _Visit) -> Response:
         return _with_cookies(cookies, "/")
     if refusal is not None:
         raise refusal
-    return _shown(visit, "Name and password do not match.", name, 401)
+    return _first_page(visit, "Name and password do not match.", name, 401)
 
 
 async def _create(visit: _Visit) -> Response:

@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 from cranfield.base.errors import DataError
 from cranfield.http.refusal import NotFound, Refusal
 from cranfield.reports.qr_code import qr_svg
-from cranfield.store.accounts import ROLES
+from cranfield.store.roles import ROLES
 from cranfield.workbench.access_control import LEAD, NOBODY, PROXY, VIEWER, refuse_role
 from cranfield.workbench.keyboard_shortcuts import USUAL, changed_keys, keys_of
 from cranfield.workbench.links import link
