@@ -12,7 +12,8 @@ from sqlalchemy import event, select
 
 from cranfield.base.errors import DataError
 from cranfield.store import Database, open_database, tables
-from cranfield.store.accounts import IDLE, LIFETIME, MOST_TOKENS, ROLES, SEEN, Account, Accounts
+from cranfield.store.accounts import IDLE, LIFETIME, MOST_TOKENS, SEEN, Account, Accounts
+from cranfield.store.roles import ROLES
 from databases import location_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from cranfield.base.errors import BadLineError, DataError, TooLargeError
 from cranfield.formats import streams
 from cranfield.formats.streams import lines, open_buffer, opened, read_small
-from cranfield.retrieval.http.client import Client
+from cranfield.retrieval.http_client import Client
 from shell import EXAMPLES
 
 if TYPE_CHECKING:

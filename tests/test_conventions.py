@@ -15,9 +15,9 @@ import pytest
 from cranfield import PRESETS, Conventions, correlate, evaluate, explain, explain_as
 from cranfield.base.conventions import conventions
 from cranfield.base.errors import ConventionError, DataError, DuplicateError, TopicError
+from cranfield.evaluation.partial_judgments import Partial
 from cranfield.evaluation.presets import PEERS
 from cranfield.formats import as_runs
-from cranfield.pooling.partial_judgments import Partial
 from oracles import per_topic
 
 if TYPE_CHECKING:

@@ -181,7 +181,7 @@ def test_condorcet_s_wins_against_exact_counting(runs):
 @pytest.mark.parametrize("kind", [np.int16, np.int32])
 def test_condorcet_s_wins_are_the_same_whatever_ranks_are_kept_in(kind, monkeypatch):
     ranks = sys.modules[
-        "cranfield.retrieval.fusion.rank_methods"
+        "cranfield.retrieval.fusion.method"
     ]  # loaded with the registry; the package's name is that of its function
     last = np.iinfo(kind).max
     place = np.array([[1, 2, last, 3, last], [2, 1, 3, last, last], [last, last, 1, 2, 3]], kind)

@@ -418,15 +418,15 @@ def test_the_command_shows_edits_and_compares(tmp_path: Path) -> None:
     open_bench(workspace(tmp_path / "toy", documents=3)).close()
     (tmp_path / "new.md").write_text("Judge **all**.\n")
     words = [
-        "--write",
+        "--guidelines",
         "new.md",
         "--grade",
         "2=great: All of it.",
         "--grade",
         "3=perfect",
-        "--relevant-from",
+        "--rel",
         "2",
-        "--author",
+        "--changed-by",
         "lea",
     ]
     answer = cranfield("judge", "guidelines", "toy", *words, folder=tmp_path)
@@ -437,22 +437,22 @@ def test_the_command_shows_edits_and_compares(tmp_path: Path) -> None:
     assert values["relevant_from"] == 2
     assert [each["author"] for each in values["history"]] == ["lea", ""]
     first = values["history"][1]["hash"]
-    shown = cranfield("judge", "guidelines", "toy/work.db", "--since", first[7:17], folder=tmp_path)
+    shown = cranfield("judge", "guidelines", "toy/work.db", "--changes-since", first[7:17], folder=tmp_path)
     assert "+ Judge **all**." in shown.out
-    assert "relevant from  1" in cranfield("judge", "guidelines", "toy", "--version", first, folder=tmp_path).out
-    assert cranfield("judge", "guidelines", "toy", "--remove-grade", 3, "--relevant-from", 1, folder=tmp_path).code == 0
+    assert "relevant from  1" in cranfield("judge", "guidelines", "toy", "--hash", first, folder=tmp_path).out
+    assert cranfield("judge", "guidelines", "toy", "--remove-grade", 3, "--rel", 1, folder=tmp_path).code == 0
 
 
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [
-        (["toy", "--version", "abc"], 3, "there is no version 'abc'"),
+        (["toy", "--hash", "abc"], 3, "there is no version 'abc'"),
         (["toy", "--remove-grade", "7"], 3, "there is no grade 7"),
         (["toy", "--grade", "x"], 2, "expected GRADE=LABEL"),
-        (["toy", "--author", "lea"], 2, "--author goes with"),
-        (["toy/work.db", "--relevant-from", "2"], 3, "expected the folder of a workspace"),
-        (["toy", "--relevant-from", "9"], 3, "one of 0, 1, 2"),
-        ([".", "--relevant-from", "1"], 3, "is not a workspace"),
+        (["toy", "--changed-by", "lea"], 2, "--changed-by goes with"),
+        (["toy/work.db", "--rel", "2"], 3, "expected the folder of a workspace"),
+        (["toy", "--rel", "9"], 3, "one of 0, 1, 2"),
+        ([".", "--rel", "1"], 3, "is not a workspace"),
     ],
 )
 def test_what_the_command_refuses(tmp_path: Path, words: list[str], code: int, why: str) -> None:

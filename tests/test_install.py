@@ -238,7 +238,7 @@ import json, sys
 import cranfield, cranfield.base.kernels
 import cranfield.base.findings, cranfield.formats.catalogue
 from cranfield.judging.llm.questions import bundled, read_prompt
-from cranfield.retrieval.http.template import templates
+from cranfield.retrieval.http_template import templates
 
 scores = cranfield.evaluate("qrels.txt", ["a.run", "b.run"], "AP nDCG@10 nDCG P@10 R@1000 RR@10 RBP ERR@20 Bpref")
 run = cranfield.read_run("b.run").to_dict()
@@ -327,7 +327,7 @@ def test_prompts_and_templates_are_read_from_an_installed_wheel(installed):
         [name for name in package_files() if name.startswith("cranfield/judging/llm/prompts/")]
     )
     assert installed.said["templates"] == len(
-        [name for name in package_files() if name.startswith("cranfield/retrieval/http/templates/")]
+        [name for name in package_files() if name.startswith("cranfield/retrieval/http_templates/")]
     )
 
 

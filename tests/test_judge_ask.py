@@ -38,8 +38,8 @@ from chatting import (
 )
 from cranfield.base.errors import DataError
 from cranfield.commands.judging import aggregate
-from cranfield.commands.llm_labels import _questions as made_questions
-from cranfield.commands.llm_labels import ask
+from cranfield.commands.llm_judges import _questions as made_questions
+from cranfield.commands.llm_judges import ask
 from cranfield.judging import Event, open_log, qrels
 from cranfield.judging.llm import ask as alone
 from cranfield.judging.llm import ask as asking
@@ -48,7 +48,7 @@ from cranfield.judging.llm.question_store import Budget
 from cranfield.judging.llm.questions import Subject, bundled, read_prompt
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
-from cranfield.retrieval.http.client import Client
+from cranfield.retrieval.http_client import Client
 from cranfield.retrieval.systems_under_test import Busy
 from cranfield.store.tables import questions, series, spending
 from shell import cranfield
@@ -584,7 +584,7 @@ def killed(desk: Desk, log: str, hold: Held, after: int) -> None:
     """Ask in a child process, and kill it with two questions under way."""
     hold.until(after)
     given = {"pool": desk.pool, "collection": desk.collection, "endpoint": desk.url, "model": "m", "prompt": "graded"}
-    code = f"from cranfield.commands.llm_labels import ask\nask({log!r}, clients=2, **{given!r})"
+    code = f"from cranfield.commands.llm_judges import ask\nask({log!r}, clients=2, **{given!r})"
     child = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
     try:
         assert hold.full.wait(60)
@@ -621,7 +621,7 @@ def test_a_link_to_a_log_is_the_same_log_to_whoever_asks(tmp_path):
 
 
 INTERRUPTED = """
-from cranfield.commands.llm_labels import ask
+from cranfield.commands.llm_judges import ask
 done = ask({log!r}, clients=2, **{given!r})
 print(done.labelled, done.left, done.stopped)
 """

@@ -15,8 +15,7 @@ from chatting import chatting, collection, completion
 from cranfield import evaluate
 from cranfield.base.errors import DataError
 from cranfield.base.run import Run
-from cranfield.commands.llm_calibration import calibrate
-from cranfield.commands.llm_labels import ask
+from cranfield.commands.llm_judges import ask, calibrate
 from cranfield.judging import Event, open_log
 from cranfield.judging.llm.calibration import Calibration, date_in, measured
 from cranfield.judging.llm.grade_agreement import bare, biases_of, model_agreement, own_runs

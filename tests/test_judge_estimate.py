@@ -12,7 +12,7 @@ import pytest
 
 from cranfield import evaluate
 from cranfield.commands.judging import begin_round
-from cranfield.commands.llm_calibration import estimate
+from cranfield.commands.llm_judges import estimate
 from cranfield.evaluation.measures.definition import REGISTRY, measure
 from cranfield.formats import as_runs
 from cranfield.judging import Event, open_log

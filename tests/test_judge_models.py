@@ -12,8 +12,7 @@ from sqlalchemy import delete, insert, select, text
 from browsers import EVIL
 from chatting import TOKENS_IN, TOKENS_OUT, chatting, collection, dropped, grade, says, status
 from cranfield.base.errors import DataError
-from cranfield.commands.llm_calibration import model_failures, model_runs
-from cranfield.commands.llm_labels import ask
+from cranfield.commands.llm_judges import ask, model_failures, model_runs
 from cranfield.judging import Event, open_log
 from cranfield.judging.assignments import record
 from cranfield.judging.event import new_id

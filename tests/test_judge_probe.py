@@ -13,9 +13,9 @@ from sqlalchemy import select
 
 from chatting import chatting, collection, completion, grade, says, status
 from cranfield.base.errors import DataError
-from cranfield.commands import llm_labels
+from cranfield.commands import llm_judges
 from cranfield.commands.judging import aggregate
-from cranfield.commands.llm_labels import ask
+from cranfield.commands.llm_judges import ask
 from cranfield.judging import Event, open_log
 from cranfield.judging.llm import ask as asking
 from cranfield.judging.llm.drift import drift_checks
@@ -537,7 +537,7 @@ def test_a_check_counts_in_the_budget(desk, chat):
 
 def test_a_run_that_was_left_unfinished_goes_on_without_a_check_for_an_hour(desk, chat, monkeypatch):
     time = {"now": "2026-05-01T10:00:00.000000Z"}
-    monkeypatch.setattr(llm_labels, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
+    monkeypatch.setattr(llm_judges, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
     chat.script = {"d9": [status(500)] * 8}
     assert not desk.ask(retries=0).complete
     time["now"] = "2026-05-01T10:59:00.000000Z"
@@ -549,7 +549,7 @@ def test_a_run_that_was_left_unfinished_goes_on_without_a_check_for_an_hour(desk
 
 def test_an_hour_counts_from_the_check_and_not_from_the_last_call(desk, chat, monkeypatch):
     time = {"now": "2026-05-01T10:00:00.000000Z"}
-    monkeypatch.setattr(llm_labels, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
+    monkeypatch.setattr(llm_judges, "open_log", lambda where, **how: open_log(where, clock=lambda: time["now"], **how))
     chat.script = {"d9": [status(500)] * 8}
     checks = []
     for minute in ("10:00", "10:40", "11:20", "12:00", "12:30"):

@@ -21,7 +21,7 @@ from cranfield.collections.describe import diff, show, stats
 from cranfield.commands import experiments, judging
 from cranfield.commands.guidelines import GuidelinesReport
 from cranfield.commands.listings import strategies
-from cranfield.commands.llm_calibration import calibrate
+from cranfield.commands.llm_judges import calibrate
 from cranfield.comparison.efficiency import efficiency_of_files
 from cranfield.evaluation.side_by_side import RankedEntry
 from cranfield.experiments import credit, interleave
@@ -61,11 +61,10 @@ from cranfield.workbench.pages.home import overview as overview_of
 from cranfield.workbench.pages.prefer import ByTopic, ComparisonChoice, ComparisonResult, PreferenceWork
 from cranfield.workbench.pages.search import SearchResult, SearchWork
 from cranfield.workbench.pages.topics import TopicList, TopicRow
-from cranfield.workbench.questions.compare import TopicScores
+from cranfield.workbench.questions.collection import SearchIndex
 from cranfield.workbench.questions.labels import CheckedVersion
 from cranfield.workbench.questions.report import RenderedReport
-from cranfield.workbench.questions.search_index import SearchIndex
-from cranfield.workbench.questions.topic_lists import UnjudgedLists
+from cranfield.workbench.questions.runs import TopicScores, UnjudgedLists
 from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command

@@ -16,9 +16,8 @@ from cranfield.experiments.event import UserEvent
 from cranfield.experiments.interleaving import METHODS
 from cranfield.experiments.interleaving.token import Keys, decode_contents, unseal
 from cranfield.experiments.log import EventLog
-from cranfield.experiments.simulated_world import DAY, Audience, World, method_named, users_named
+from cranfield.experiments.simulated_world import DAY, USERS, Audience, World, method_named, users_named
 from cranfield.experiments.simulation import false_alarms, needs, plan_for, plan_text, power, simulate
-from cranfield.experiments.user_models import USERS
 from made_runs import judged, made_qrels, runs
 from shell import EXAMPLES, cranfield
 

@@ -16,8 +16,7 @@ from scipy import stats
 
 from browsers import EVIL, Watched
 from cranfield.base.errors import DataError
-from cranfield.studies.answers import HEAD, questions, read_answers, template
-from cranfield.studies.forms import form, write_forms
+from cranfield.studies.forms import HEAD, form, questions, read_answers, template, write_forms
 from cranfield.studies.plan import (
     ORDERS,
     SUS,

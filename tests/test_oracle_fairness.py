@@ -12,7 +12,7 @@ from scipy.spatial.distance import jensenshannon
 
 from cranfield import Extras, evaluate, measure
 from cranfield.base.errors import BadLineError, DataError, DuplicateError
-from cranfield.formats.document_attributes import read_groups
+from cranfield.formats.extras import read_groups
 from oracles import proves
 from shell import cranfield
 

@@ -22,9 +22,8 @@ from cranfield.judging.rounds import open_round
 from cranfield.judging.versions import freeze, thaw
 from cranfield.store.accounts import Accounts
 from cranfield.store.database_copy import OlderCopyError
-from cranfield.workbench import restore as restoring
-from cranfield.workbench.backup import backup
-from cranfield.workbench.restore import RESTORE, finish_restore, restore, restore_into
+from cranfield.workbench import backup as backups
+from cranfield.workbench.backup import RESTORE, backup, finish_restore, restore, restore_into
 from databases import location_of
 from shell import cranfield
 from workbench import Client, Process, example, served
@@ -194,7 +193,7 @@ def test_a_restore_that_is_killed_at_any_step_is_finished_or_has_not_begun(
         with closing(open_bench(place)) as bench:
             with monkeypatch.context() as patched:
                 for name in real:
-                    patched.setattr(restoring.os, name, cut(name))
+                    patched.setattr(backups.os, name, cut(name))
                 try:
                     restore_into(bench, str(archive))
                     finished = True
@@ -294,7 +293,7 @@ def test_a_server_that_was_killed_in_the_middle_finishes_when_it_starts(work: An
     place = tmp_path / "place"
     place.mkdir()
     with closing(open_bench(place)) as bench, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(restoring, "finish_restore", lambda *_: None)
+        patched.setattr(backups, "finish_restore", lambda *_: None)
         restore_into(bench, str(archive))
     assert not (place / "qrels.txt").exists()
     process = Process(place)

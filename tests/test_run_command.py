@@ -21,7 +21,7 @@ from cranfield.base.collection import Document, Qrels, Topic
 from cranfield.base.errors import DataError
 from cranfield.base.kernels import Order
 from cranfield.formats.collection_folder import BUNDLED, write_collection
-from cranfield.formats.run_stats import VERSION, RunStats, read_run_stats, stats_path, write_run_stats
+from cranfield.formats.run_files import VERSION, RunStats, read_run_stats, stats_path, write_run_stats
 from cranfield.retrieval.produce_run import falling, falls
 from engines import serving
 from shell import cranfield as shell

@@ -21,7 +21,7 @@ from cranfield.formats.pool_files import read_pool
 from cranfield.judging.llm import questions as prompts
 from cranfield.judging.log_location import open_log
 from cranfield.judging.round_plan import find_round
-from cranfield.retrieval.http import template as templates
+from cranfield.retrieval import http_template as templates
 from cranfield.studies.plan import read_study
 from shell import EXAMPLES, cranfield
 

@@ -9,7 +9,7 @@ import pytest
 
 from cranfield import evaluate
 from cranfield.base.run import Run
-from cranfield.evaluation.shared_matches import JudgmentPart, MatchedRun
+from cranfield.evaluation.partial_judgments import JudgmentPart, MatchedRun
 
 MEASURES = ["nDCG@10", "AP", "RR", "ERR@20", "P@5", "Recall@10", "Bpref", "infAP", "Judged@10", "RBP"]
 

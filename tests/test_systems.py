@@ -12,7 +12,7 @@ import cranfield
 from cranfield.base.collection import Document, Topic
 from cranfield.base.errors import ConventionError, DataError, MissingExtraError
 from cranfield.retrieval import SYSTEMS, Query, catalogue, specs, system
-from cranfield.retrieval.http.template import templates
+from cranfield.retrieval.http_template import templates
 from cranfield.retrieval.systems_under_test import Broken
 
 DOCUMENTS = [

@@ -13,7 +13,7 @@ import pytest
 import cranfield
 from cranfield.base.errors import DataError
 from cranfield.comparison.efficiency import COLUMNS, efficiency, pareto_front, read_stats_of_files
-from cranfield.formats.run_stats import RunStats, write_run_stats
+from cranfield.formats.run_files import RunStats, write_run_stats
 from cranfield.reports.charts import rendered
 from cranfield.reports.result_charts import chart
 from shell import EXAMPLES

@@ -23,8 +23,8 @@ from cranfield.base.collection import Topic
 from cranfield.base.errors import DataError
 from cranfield.retrieval import Query, system
 from cranfield.retrieval.driver import Load, drive
-from cranfield.retrieval.http.client import Client
-from cranfield.retrieval.http.template import MISSING, at_path, filled, read_template
+from cranfield.retrieval.http_client import Client
+from cranfield.retrieval.http_template import MISSING, at_path, filled, read_template
 from cranfield.retrieval.systems_under_test import Busy
 from engines import cut_short, dripping, dropped, garbage, serving, slow, status
 
@@ -473,7 +473,7 @@ def test_what_an_address_says_of_endpoints_can_be_pasted(tmp_path):
     import subprocess
 
     from cranfield.base.errors import ConventionError
-    from cranfield.retrieval.http.template import read_template
+    from cranfield.retrieval.http_template import read_template
 
     with pytest.raises(ConventionError) as told:
         system("https://shop.example/search?q=red+shoes")

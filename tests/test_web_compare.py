@@ -11,7 +11,7 @@ import pytest
 import cranfield
 from browsers import Watched
 from cranfield.comparison.comparison_text import verdict
-from cranfield.formats.run_stats import RunStats, write_run_stats
+from cranfield.formats.run_files import RunStats, write_run_stats
 from workbench import Served, example, served, waited
 
 if TYPE_CHECKING:

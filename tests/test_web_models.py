@@ -16,8 +16,7 @@ import pytest
 from browsers import EVIL, Watched
 from chatting import chatting, dropped, grade, says
 from cranfield.commands.judging import begin_round
-from cranfield.commands.llm_calibration import calibrate, estimate, model_failures, model_runs
-from cranfield.commands.llm_labels import ask
+from cranfield.commands.llm_judges import ask, calibrate, estimate, model_failures, model_runs
 from cranfield.judging import Event
 from cranfield.judging.llm import ask as asking
 from cranfield.judging.llm.drift import drift_checks

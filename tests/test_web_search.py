@@ -14,7 +14,7 @@ from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import lease, open_round, set_state
 from cranfield.retrieval import document_search
 from cranfield.retrieval.document_search import MOST_WORDS, build_index, index_folder, search_documents
-from cranfield.workbench.questions.search_index import ready_index, search_folder
+from cranfield.workbench.questions.collection import ready_index, search_folder
 from test_web_judge import workspace
 from workbench import Client, Served, served
 

@@ -73,7 +73,7 @@ def test_reports_findings_prompts_and_the_bundled_collection_are_read_from_a_zip
         "from cranfield.base import package_files\n"
         "from cranfield.cli import cli\n"
         "from cranfield.judging.llm.questions import bundled, read_prompt\n"
-        "from cranfield.retrieval.http.template import templates\n"
+        "from cranfield.retrieval.http_template import templates\n"
         "for line in sys.argv[3:]:\n"
         "    try:\n"
         "        cli.main(line.split(), prog_name='cranfield')\n"

@@ -132,7 +132,7 @@ def _draw_chart(result: Any) -> str:
     """
     import importlib
 
-    chart: str = importlib.import_module("cranfield.reports.notebook").picture(result)
+    chart: str = importlib.import_module("cranfield.reports.result_charts").picture(result)
     return chart
 
 

@@ -17,7 +17,7 @@ from dataclasses import fields as dataclass_fields
 from datetime import datetime
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args
 from urllib.parse import quote, urlsplit
 
 from cranfield.base.errors import DataError
@@ -26,12 +26,8 @@ from cranfield.base.parameters import real, shortened
 from cranfield.base.schemas import Between, Expected, OneOf, Text, TomlFile
 from cranfield.base.schemas import check as check_schema
 
-TITLE: Final = "title"
-TEXT: Final = "text"
-LINK: Final = "link"
-IMAGE: Final = "image"
-NUMBER: Final = "number"
-DATE: Final = "date"
+FieldType = Literal["title", "text", "link", "image", "number", "date"]
+TITLE, TEXT, LINK, IMAGE, NUMBER, DATE = get_args(FieldType)
 TYPE_OF_OPTION = {"unit": NUMBER, "unit_from": NUMBER, "decimals": NUMBER, "prefix": LINK, "alt": IMAGE}
 READY_MADE = tomllib.loads(data("base/cards.toml").decode())
 LONGEST_LABEL = 100  # characters
@@ -93,7 +89,7 @@ class CardField:
     """A field of a card: the name of the field in documents.jsonl, and how its values are shown."""
 
     name: Annotated[Text, WithoutMarkup()]
-    type: Literal["title", "text", "link", "image", "number", "date"] = "text"
+    type: FieldType = "text"
     label: Label | None = None  # default: the name
     unit: Label = ""
     unit_from: str = ""  # the field that holds the unit
@@ -138,7 +134,7 @@ def ready_made(kind: str) -> tuple[CardField, ...]:
 
 
 def read_template(path: str, keys: Iterable[str]) -> CardTemplate:
-    """The template in a collection.toml with these keys; BadLineError names the line of what does not fit."""
+    """The template in a collection.toml with these keys; BadLineError names the line that is wrong."""
     file = TomlFile(path, CollectionFile, also=tuple(keys))
     if (mismatch := template_problem(file.value.card)) is not None:
         file.refuse(mismatch[0], "card", *mismatch[1])
@@ -146,7 +142,7 @@ def read_template(path: str, keys: Iterable[str]) -> CardTemplate:
 
 
 def field_of(text: str, where: str) -> CardField:
-    """The field of a card in a line such as `{name = "price", type = "number"}`; DataError if it is none."""
+    """The field of a card in a line such as `{name = "price", type = "number"}`; DataError for any other line."""
     try:
         values = tomllib.loads(f"field = {text.strip().removesuffix(',')}")
     except (ValueError, RecursionError):
@@ -171,8 +167,8 @@ def template_table(template: CardTemplate) -> dict[str, Any]:
 def template_problem(template: CardTemplate) -> tuple[str, tuple[str | int, ...]] | None:
     """What is wrong with a template whose values have the right types, and its keys; None if all is well."""
     if (template.kind is None) == (not template.fields):
-        found = "both" if template.fields else "neither"
-        return f"expected a kind ({', '.join(READY_MADE)}) or a list of fields, found {found}", ()
+        keys = "both" if template.fields else "neither"
+        return f"expected a kind ({', '.join(READY_MADE)}) or a list of fields, found {keys}", ()
     names: set[str] = set()
     for number, field in enumerate(template.fields):
         if field.name in names:
@@ -199,7 +195,7 @@ def _problem_of(field: CardField) -> tuple[str, str] | None:
 
 
 class CardSource(Protocol):
-    """What a card needs of a document; a `Document` has it."""
+    """The parts of a document that a card shows; every `Document` has them."""
 
     @property
     def id(self) -> str:
@@ -219,7 +215,7 @@ class CardSource(Protocol):
 
 
 class CardValue(NamedTuple):
-    """A value as text; `url` is where a link leads, `image` the address of an image (its text is the alternative)."""
+    """A value as text; `url` is the target of a link, `image` the address of an image (the text is its alternative)."""
 
     text: str
     url: str = ""
@@ -274,8 +270,8 @@ def document_card(
         if field.type == TITLE or field.name in (TEXT, TITLE):
             continue
         images = field.type == IMAGE
-        found = _images(document, field, row, template.image_hosts, local_image) if images else _values(field, row)
-        if values := list(islice(found, MOST_VALUES)):
+        all_values = _images(document, field, row, template.image_hosts, local_image) if images else _values(field, row)
+        if values := list(islice(all_values, MOST_VALUES)):
             parts.append(CardPart(field.name, field.type, field.title, values))
     return DocumentCard(title, above, below, text_label)
 
@@ -307,12 +303,12 @@ def is_address(text: str) -> bool:
 
 
 def is_named(address: str, hosts: Sequence[str]) -> bool:
-    """Whether an address is one of named hosts, over https."""
+    """Whether an address has one of these hosts, over https."""
     return address.lower().startswith("https://") and host_of(address) in hosts
 
 
 def host_of(address: str) -> str:
-    """The host of a web address, with its port if it has one; empty if it is not one that a page may link to."""
+    """The host of a web address, with its port if it has one; empty unless a page may link to the address."""
     if len(address) > LONGEST_ADDRESS or not ADDRESS.match(address):
         return ""
     try:
@@ -348,7 +344,7 @@ def _values(field: CardField, row: Mapping[str, Any]) -> Iterable[CardValue]:
 def _images(
     document: CardSource, field: CardField, row: Mapping[str, Any], hosts: Sequence[str], local_image: LocalImage | None
 ) -> Iterable[CardValue]:
-    """The images of a field: of the workspace, of a host that the template names; others as links or as text."""
+    """The images of a field, from the workspace or from hosts that the template names; others become links or text."""
     paths, alternatives = image_paths(document, field), [_plain(each) for each in _listed(row.get(field.alt))]
     for number, path in enumerate(paths):
         of = f" {number + 1} of {len(paths)}" if len(paths) > 1 else ""
@@ -375,7 +371,7 @@ def _cut(text: str) -> str:
 
 
 def _number(value: Any, text: str, decimals: int | None) -> str:
-    """A number with separators for thousands; a text that is no number as it is.
+    """A number with separators for thousands; other text stays unchanged.
 
     >>> _number("1234.5", "1234.5", 2), _number(7, "7", None), _number("7 or 8", "7 or 8", 1)
     ('1,234.50', '7', '7 or 8')
@@ -395,7 +391,7 @@ def _number(value: Any, text: str, decimals: int | None) -> str:
 
 
 def _date(text: str) -> str:
-    """A date in words; a text that is no date as it is.
+    """A date in words; other text stays unchanged.
 
     >>> _date("2026"), _date("2026-03"), _date("2026-03-01"), _date("2026-03-01T10:00:00Z"), _date("in spring")
     ('2026', 'March 2026', '1 March 2026', '1 March 2026, 10:00 UTC', 'in spring')

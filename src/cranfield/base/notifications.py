@@ -77,7 +77,7 @@ def notes_to(tell: Callable[[str], None]) -> AbstractContextManager[object]:
 
 
 def progress_to(tell: Callable[[int, int | None], None]) -> AbstractContextManager[object]:
-    """Pass the progress of computations in the block to a function: so many steps of so many."""
+    """Pass the progress of computations in the block to a function, as steps done and steps in all."""
     return _subscribed(_progress, tell)
 
 
@@ -88,7 +88,7 @@ def tell_progress(done: int, total: int | None) -> None:
 
 
 def stepwise(items: Sequence[Item]) -> Iterator[Item]:
-    """The items of a computation, with its progress."""
+    """Yield the items of a computation, and report the progress after each."""
     for done, item in enumerate(items):
         tell_progress(done, len(items))
         yield item

@@ -16,7 +16,7 @@ import click
 
 from cranfield.base.parameters import masked, real, shortened
 from cranfield.cli import option_values, options
-from cranfield.cli.options import COUNT, INPUT, NEW_FILE, InputPath, RegistryName, option, rare, scale_option
+from cranfield.cli.options import COUNT, INPUT, NEW_FILE, WHOLE, InputPath, RegistryName, option, rare, scale_option
 from cranfield.cli.output import note, notes, put, show, show_answer
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _withdraw(log: str, **what: Any) -> None:
 @log_command("pseudonymise")
 @click.argument("name")
 @option("--pseudonym NAME", "Pseudonym.  [default: person-1, or the next number that is free]", default="")
-@option("--changed-by NAME by", "Name of the person who does this.", default="")
+@option("--changed-by NAME by", "Name of the person who replaces it, which the log keeps.", default="")
 @options.shape("text", "json")
 def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
     """Replace the name of an assessor by a pseudonym.
@@ -321,7 +321,7 @@ def _change(log: str, round: str, everybody: bool, all_topics: bool, topics: str
 @option("--assessor NAME", "Name of the assessor.", required=True)
 @option("--round NAME", "Name of the round.  [default: the open round]", default="")
 @option("--count n", "Number of documents to lease.", type=click.IntRange(1, 1000), default=1)
-@option("--topic ID", "Topic that the assessor chooses, in a round in which people choose.", default="")
+@option("--topic ID", "Topic that the assessor chooses, if the round lets people choose.", default="")
 @option("--collection", "Collection with the texts of documents, for a round whose strategy reads them.")
 @options.shape("text", "json")
 def _next(log: str, assessor: str, round: str, n: int, topic: str, collection: str | None, shape: str) -> None:
@@ -399,9 +399,9 @@ def _meaning(ctx: click.Context, parameter: click.Parameter, value: tuple[str, .
 
 
 @log_command("guidelines")
-@option("--version HASH", "Version to show: the beginning of its hash.  [default: the one in force]", default="")
-@option("--since HASH", "Show what changed since this version.", default="")
-@option("--write FILE path", "Replace the text of the guidelines with this file.", type=INPUT)
+@option("--hash HASH version", "Version to show, by the beginning of its hash.  [default: the current one]", default="")
+@option("--changes-since HASH since", "Version to compare the shown one with.", default="")
+@option("--guidelines FILE path", "Replace the text of the guidelines with this file.", type=INPUT)
 @option(
     "--grade G=LABEL grades",
     "Name a grade, or change its label: '2=highly relevant'. A meaning follows after a colon: '2=highly relevant: …'.",
@@ -409,8 +409,8 @@ def _meaning(ctx: click.Context, parameter: click.Parameter, value: tuple[str, .
     callback=_meaning,
 )
 @option("--remove-grade G removed", "Remove a grade that no label uses.", multiple=True, type=float)
-@option("--relevant-from G", "Lowest relevant grade of the collection.", type=float)
-@option("--author NAME", "Name of the person who edits; the history keeps it.", default="")
+@option("--rel GRADE relevant_from", "Lowest relevant grade of the collection.", type=float)
+@option("--changed-by NAME author", "Name of the person who edits, which the history keeps.", default="")
 @options.output("table", "json")
 def _guidelines(
     log: str,
@@ -425,7 +425,7 @@ def _guidelines(
 ) -> None:
     """Show or edit the guidelines and the meanings of grades.
 
-    Instead of LOG, name the folder of a workspace to see what is in force, and to edit it. A log shows the versions under
+    Instead of LOG, name the folder of a workspace to see the current guidelines, and to edit them. A log shows the versions under
     which its labels were given.
 
     \b
@@ -435,7 +435,7 @@ def _guidelines(
     from cranfield.commands.judging import read_guidelines
 
     if path is None and not grades and not removed and relevant_from is None:
-        options.refuse_idle("goes with --write, --grade, --remove-grade or --relevant-from", "author")
+        options.refuse_idle("goes with --guidelines, --grade, --remove-grade or --rel", "author")
         show(guidelines_report(log, version, since), **display)
         return
     options.refuse_idle("does not go with an edit", "version", "since")
@@ -677,7 +677,7 @@ def _estimate(log: str, runs: tuple[str, ...], measures: tuple[str, ...], **type
     \b
     $ cranfield judge estimate drawn.jsonl bm25.run dense.run -m P@10
     """
-    from cranfield.commands.llm_calibration import estimate
+    from cranfield.commands.llm_judges import estimate
 
     show_answer(estimate, log, runs, measures, **typed)
 
@@ -715,7 +715,7 @@ def _calibrate(ctx: click.Context, /, log: str, runs: tuple[str, ...], measures:
     \b
     $ cranfield judge calibrate drawn.jsonl bm25.run dense.run
     """
-    from cranfield.commands.llm_calibration import calibrate
+    from cranfield.commands.llm_judges import calibrate
 
     if not runs:
         options.refuse_idle("goes with runs", "measures")
@@ -784,12 +784,7 @@ def _budget(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     type=click.IntRange(0, 1000),
     default=5,
 )
-@rare(
-    "--drift-allowed K",
-    "Number of repeated questions that may be answered differently.",
-    type=click.IntRange(min=0),
-    default=0,
-)
+@rare("--drift-allowed K", "Number of repeated questions that may be answered differently.", type=WHOLE, default=0)
 @rare(
     "--accept-drift", "Continue although answers changed, and compare with the new answers from now on.", is_flag=True
 )
@@ -819,7 +814,7 @@ def _ask(ctx: click.Context, /, log: str, **how: Any) -> None:
     \b
     $ cranfield judge ask my.db --pool two.jsonl --collection allotment --endpoint http://gpu --model m --prompt graded --dry-run
     """
-    from cranfield.commands.llm_labels import ask
+    from cranfield.commands.llm_judges import ask
 
     answer = show_answer(ask, log, counting="questions", **how)
     if not answer.complete and answer.foreseen is None:
@@ -831,7 +826,7 @@ def _ask(ctx: click.Context, /, log: str, **how: Any) -> None:
 @option("--failures", "Show the answers that gave no label.", is_flag=True)
 @option("--reason KIND", "Kind of failures to show, such as unparsed.  [default: all]", default="")
 @option("--count n", "Number of failures to show.", type=click.IntRange(1, 1_000_000), default=50)
-@option("--skip", "Number of failures to skip first.", type=click.IntRange(min=0), default=0)
+@option("--skip", "Number of failures to skip first.", type=WHOLE, default=0)
 @options.output("table", "json", "csv", "tsv")
 def _models(log: str, model: str, failures: bool, reason: str, n: int, skip: int, shape: str, **display: Any) -> None:
     """Show the usage, cost and failures of LLM judges.
@@ -839,7 +834,7 @@ def _models(log: str, model: str, failures: bool, reason: str, n: int, skip: int
     \b
     $ cranfield judge models asked.jsonl
     """
-    from cranfield.commands.llm_calibration import model_failures, model_runs
+    from cranfield.commands.llm_judges import model_failures, model_runs
 
     if failures or reason:
         show(model_failures(log, model, reason=reason, skip=skip, n=n, whole=shape != "table"), shape, **display)

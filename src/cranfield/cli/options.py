@@ -230,6 +230,7 @@ OUTPUT, NEW_FILE = OutputPath(), OutputPath("refuse_unwritable")
 NEW_FOLDER = OutputPath("refuse_unwritable_folder")
 READ = {"FILE": INPUT, "QRELS": COLLECTION}  # placeholders of what is read, unless an option has another type
 COUNT = click.IntRange(min=1)
+WHOLE = click.IntRange(min=0)
 DECLARED: dict[str, dict[str, Any]] = {
     # input files and how to read them
     "-m --measures MEASURES": {"multiple": True},

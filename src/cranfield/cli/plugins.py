@@ -28,7 +28,7 @@ REGISTRIES = (
     "evaluation.measures:REGISTRY",
     "experiments.interleaving.method:METHODS",
     "experiments.metrics.metric:METRICS",
-    "experiments.user_models:USERS",
+    "experiments.simulated_world:USERS",
     "formats.event_files.format:EVENT_FORMATS",
     "formats.format:FORMATS",
     "formats.importers.source:SOURCES",

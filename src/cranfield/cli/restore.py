@@ -24,7 +24,7 @@ PLACE = 79
 @click.argument("folder")
 @option("--db", "Log to restore into.  [default: FOLDER/work.db]", metavar="postgresql://…")
 def command(archive: str, folder: str, db: str | None) -> None:
-    from cranfield.workbench.restore import restore
+    from cranfield.workbench.backup import restore
 
     with progress("bytes unpacked") as tell:
         restored = restore(archive, folder, db, tell)

@@ -237,7 +237,7 @@ def analyze_study(
     study: str, answers: Sequence[str], *, participants: int | None = None, **options: Any
 ) -> StudyResults:
     """The results of a study from the answers of its participants, in files or folders."""
-    from cranfield.studies.answers import read_answers
+    from cranfield.studies.forms import read_answers
     from cranfield.studies.results import analyze as analyze_answers
 
     return analyze_answers(read_answers(plan_study(study, participants), answers), **options)

@@ -338,7 +338,7 @@ def _documents_of(
 
 
 def _merged(lists: Mapping[str, Sequence[str]]) -> list[str]:
-    """The documents of several lists, by rank."""
+    """The documents of several lists, each once, ordered by rank."""
     deepest = max(map(len, lists.values()), default=0)
     return list(dict.fromkeys(top[rank] for rank in range(deepest) for top in lists.values() if rank < len(top)))
 

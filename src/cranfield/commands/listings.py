@@ -140,7 +140,7 @@ def _parameters(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 def users() -> MemberListing:
     """The models of simulated users with their probabilities."""
-    from cranfield.experiments.user_models import USERS
+    from cranfield.experiments.simulated_world import USERS
 
     rows = [registry.page(cls) for cls in USERS.values()]
     chances = [" ".join(f"{each['default']:g}" for each in row["parameters"]) for row in rows]
@@ -150,7 +150,7 @@ def users() -> MemberListing:
 
 def user(name: str) -> MemberListing:
     """The full description of one user model, by any of its names."""
-    from cranfield.experiments.user_models import USERS
+    from cranfield.experiments.simulated_world import USERS
 
     row = registry.page(type(USERS.named(name)))
     return _member(row, [(key, _fact(row[key])) for key in ("formula", "reference", "aliases")])

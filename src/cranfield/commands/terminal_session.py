@@ -316,7 +316,7 @@ class FromRound(DocumentSource):
 
 
 class FromSearch(DocumentSource):
-    """The results of a person's own queries for one topic: what they have judged is passed over, what others say is not."""
+    """The results of a person's own queries for one topic, without the documents that this person has judged."""
 
     searches = True
 
@@ -347,7 +347,7 @@ class FromSearch(DocumentSource):
         return f"nothing is left to judge; {self.status(progress)}. / WORDS searches again"
 
     def _round(self, document: str) -> str:
-        """The open round in which the document is the person's."""
+        """The open round in which the document is assigned to the person."""
         from cranfield.judging.assessor_view import own_open_round
 
         if not self.log.has_records():
@@ -508,7 +508,7 @@ class TerminalSession:
         return ""
 
     def close(self) -> None:
-        """Close the log, and what the documents came from."""
+        """Close the log and the source of the documents."""
         self.source.close()
         self.log.close()
 

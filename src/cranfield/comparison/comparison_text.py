@@ -52,7 +52,7 @@ def verdict(evidence: ComparisonEvidence) -> list[str]:
 
 
 def _few(evidence: ComparisonEvidence) -> str:
-    """Why no run may be said to lead; empty if there are topics enough."""
+    """Why no run may be said to lead; empty if there are enough topics."""
     return too_few_topics(evidence.scores, len(evidence.system_names()), evidence.alpha)
 
 

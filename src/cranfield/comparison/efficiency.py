@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
-from cranfield.formats.run_stats import RunStats, read_run_stats
+from cranfield.formats.run_files import RunStats, read_run_stats
 
 if TYPE_CHECKING:
     import os

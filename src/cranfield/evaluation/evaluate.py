@@ -338,7 +338,7 @@ class Evaluator:
     def open(self, runs: Any) -> list[Run]:
         """Open the runs; order them by their rank column if the conventions ask for it.
 
-        If the judgments are a workspace's, a run may be named as there.
+        If the judgments come from a workspace, its runs may be given by name.
         """
         workspace = self.qrels.workspace
         files = runs if workspace is None else located(runs, workspace)

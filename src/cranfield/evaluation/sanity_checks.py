@@ -419,7 +419,7 @@ class _OpenTies:
         return extreme_order(part, best=False), extreme_order(part, best=True)
 
     def ends(self, measure: Measure, now: Floats) -> Floats:
-        """The values of a measure in both orders, 2 × topics with decisive ties; `now` holds the present values."""
+        """The worst and the best values that the order of ties allows, 2 × topics; `now` holds the current values."""
         alike = np.array_equal(measure(self.relevant)[self.topics], now[self.topics])
         orders = self.orders_of_relevant if alike else self.orders
         return np.stack([measure(order)[self.topics] for order in orders])

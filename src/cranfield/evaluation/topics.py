@@ -244,7 +244,7 @@ def _column(name: str, judgments: Any) -> TopicWeights:
 
 
 def queries_in(workspace: str | None) -> Queries | None:
-    """What the topics of a workspace ask, read when first needed; None without a workspace, or if it has no collection."""
+    """The queries of a workspace's topics, read when first needed; None without a workspace or a collection."""
     if workspace is None:
         return None
     from cranfield.formats.collection_folder import DOCUMENTS, collection_home, read_collection

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cranfield.base.kernels.table import Floats
     from cranfield.evaluation.scores import Scores
-    from cranfield.experiments.user_models import User
+    from cranfield.experiments.simulated_world import User
 
     Pair = tuple[str, str]
 

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.interleaving import InterleavingMethod
     from cranfield.experiments.log import EventLog
-    from cranfield.experiments.simulated_world import Places
-    from cranfield.experiments.user_models import User
+    from cranfield.experiments.simulated_world import Places, User
 
 
 START = "2025-01-06"  # a Monday in the past, so that months fit before today

@@ -42,7 +42,7 @@ LIMITS = ArchiveLimits()
 
 
 def is_archive(path: str) -> bool:
-    """Whether a file is an archive by its first bytes; a single compressed file is none."""
+    """Whether the first bytes of a file are those of an archive; a single compressed file does not count as one."""
     with read_errors(path), open(path, "rb") as file:
         head = file.read(10)
         packing = packing_of(head)
@@ -167,7 +167,7 @@ class _PlainMember(tarfile.TarInfo):
         return super()._proc_member(archive)  # type: ignore[misc]
 
 
-class _Counted:
+class _MeasuredStream:
     """A stream whose bytes are counted: a header that repeats for ever ends at the limit as well."""
 
     def __init__(self, stream: Any, target: _Target) -> None:
@@ -191,8 +191,8 @@ def _tarred(file: IO[bytes], packing: str | None, target: _Target) -> Iterator[t
         expected = "expected an archive (.zip, .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst)"
         raise FormatError(f"{target.name}: {expected}, found another file")
     stream = file if packing is None else unpacker(packing).open(file, "rb")
-    counted = _Counted(stream, target)
-    with tarfile.open(fileobj=counted, mode="r|", tarinfo=_PlainMember) as archive:  # type: ignore[call-overload]
+    measured = _MeasuredStream(stream, target)
+    with tarfile.open(fileobj=measured, mode="r|", tarinfo=_PlainMember) as archive:  # type: ignore[call-overload]
         archive.name = target.name
         for member in archive:
             archive.members = []  # a list of all members would grow with an archive of empty ones
@@ -202,7 +202,7 @@ def _tarred(file: IO[bytes], packing: str | None, target: _Target) -> Iterator[t
             if not member.isreg():
                 raise _not_plain(target, member.name)
             yield member.name, archive.extractfile(member)
-    while counted.read(PIECE):  # the checksum comes at the end of the stream
+    while measured.read(PIECE):  # the checksum comes at the end of the stream
         pass
 
 
@@ -215,11 +215,9 @@ def _damage(name: str) -> Iterator[None]:
     """Turn the errors of all packing libraries into one sentence."""
     try:
         yield
-    except (CranfieldError, MemoryError):
-        raise
-    except OSError as error:
-        if error.errno is not None:
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, CranfieldError):
+            raise
+        if isinstance(error, OSError) and error.errno is not None:
             raise DataError(f"{name}: {reason(error)}") from None
-        raise FormatError(f"{name}: the archive is damaged: {error}") from None
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise FormatError(f"{name}: the archive is damaged: {error}") from None

@@ -199,8 +199,8 @@ def choose_delimiter(
     head: bytes,
     where: str,
     is_header: Callable[[list[str]], bool],
-    dialect: Dialect = DETECTED,
-    among: Iterable[str] = tuple(DELIMITERS),
+    dialect: Dialect,
+    among: Iterable[str],
 ) -> str:
     """The delimiter of a table that begins with `head`; `is_header` says which names make sense.
 

@@ -97,7 +97,7 @@ def open_shelf(collection: str, where: str, progress: Progress = None) -> Shelf:
 def open_index(
     path: str, where: str, name: str, version: int, write: Callable[[str], None], read: Callable[[str], T]
 ) -> tuple[T, State]:
-    """An index of a file in a folder `NAME-PATH-STATE` below `where`, and the state of the file that it is of.
+    """An index of a file, in a folder `NAME-PATH-STATE` below `where`, and the state of that file.
 
     `write` makes it in a folder, where `write_about` is called last; `read` opens it.
     """
@@ -356,7 +356,7 @@ def _write_index(path: str, folder: str, documents: int | None, progress: Progre
 
 
 def write_about(folder: str, path: str) -> None:
-    """Write what was indexed, and the sizes of the files of its index: without it the index is incomplete."""
+    """Write the description of the indexed file, with the sizes of the index files; an index without it is incomplete."""
     sizes = {name: os.path.getsize(os.path.join(folder, name)) for name in sorted(os.listdir(folder))}
     with synced_file(os.path.join(folder, ABOUT)) as about:
         about.write(json.dumps({"path": os.path.realpath(path), "version": VERSION, "sizes": sizes}).encode())

@@ -1,7 +1,7 @@
 """Images of documents: raster files in the folder `images` of a workspace or a collection.
 
-A file is an image by its first bytes, whatever its name: SVG, which can hold scripts, is none. A path is looked up below the
-folder only; one that leads out of it, by its parts or by a symbolic link, is refused.
+The first bytes of a file decide whether it is an image, whatever its name. SVG is refused, because it can hold scripts. A
+path is looked up below the folder only; one that leads out of it, by its parts or by a symbolic link, is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ImageFile(NamedTuple):
 
 
 def media_type(head: bytes) -> str:
-    """The media type of a raster image by its first bytes; empty if it is none.
+    """The media type of a raster image by its first bytes; empty for other files.
 
     >>> media_type(b"\\x89PNG\\r\\n\\x1a\\n"), media_type(b"<svg xmlns=")
     ('image/png', '')

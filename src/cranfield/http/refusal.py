@@ -28,7 +28,7 @@ IMAGE_POLICY = "default-src 'none'; sandbox"  # of an image that is opened by it
 
 
 def page_policy(image_hosts: Iterable[str]) -> str:
-    """The policy of a page that shows images of some hosts, over https only.
+    """The Content-Security-Policy of a page that loads images from these hosts, over https only.
 
     >>> page_policy(["img.shop.example"]).split("; ")[3]
     "img-src 'self' https://img.shop.example"

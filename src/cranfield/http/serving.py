@@ -197,7 +197,7 @@ class _Addresses:
 
 
 class PeerRecorder:
-    """Records who is at the other end of a connection, before X-Forwarded-For says whom a proxy speaks for."""
+    """Records the address of the peer of a connection, before X-Forwarded-For replaces it by the client of a proxy."""
 
     def __init__(self, application: Any) -> None:
         self._application = application

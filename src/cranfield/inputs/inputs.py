@@ -219,8 +219,7 @@ class Inputs:
         if not files and self.collection_size is None:
             return None
         from cranfield.base.collection import Extras
-        from cranfield.formats.document_attributes import read_costs, read_groups
-        from cranfield.formats.preference_files import as_preferences
+        from cranfield.formats.extras import as_preferences, read_costs, read_groups
         from cranfield.formats.runs_and_qrels import as_qrels
 
         def read_aspect(path: str) -> Any:
@@ -246,7 +245,7 @@ class RunArgument(NamedTuple):
 def run_arguments(typed: Sequence[str], workspace: str | None = None) -> list[RunArgument]:
     """The run files in the arguments: paths, patterns, or NAME=path; a file with an = in its name wins.
 
-    With a workspace, an argument that is no path may be the name of one of its runs.
+    With a workspace, an argument that is not a path may name one of its runs.
     """
     from cranfield.formats import expand
 

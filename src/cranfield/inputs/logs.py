@@ -155,7 +155,7 @@ def own_judgments(workspace: str | None) -> Qrels | None:
 
 
 def _describe(qrels: Qrels, workspace: str) -> None:
-    """Give qrels what the collection of a workspace says about them."""
+    """Add facts of a workspace's collection to qrels: lowest relevant grade, corpus size, whether grades have meanings."""
     from cranfield.formats.collection_folder import DOCUMENTS, collection_home, read_collection
 
     qrels.workspace = workspace
@@ -167,7 +167,7 @@ def _describe(qrels: Qrels, workspace: str) -> None:
 
 
 def import_collection(location: str, log: Log) -> None:
-    """Bring the collection's judgments in a workspace's log up to date, before something is recorded that includes them."""
+    """Import the collection's judgments into a workspace's log if they changed, before a record that includes them."""
     from cranfield.formats.collection_folder import QRELS, collection_home, hash_of
     from cranfield.judging.collection_judgments import JudgmentFile, import_judgments
 

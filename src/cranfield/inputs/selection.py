@@ -33,7 +33,7 @@ class JudgmentSource(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """The source as the end of a sentence about judgments."""
+        """The source in words that end a sentence about judgments."""
         if self.word == COLLECTION:
             return "from the collection's own file"
         return f"from version {self.version}" if self.version else "as they are now"
@@ -100,7 +100,7 @@ def qrels_of(bench: Bench, which: JudgmentSource, policy: str = "latest") -> Qre
 
 
 def _is_unlabelled(bench: Bench, policy: str) -> bool:
-    """Whether the one set of judgments is the collection's own file."""
+    """Whether nobody has labelled anything yet: then the collection's own file is the whole set of judgments."""
     from cranfield.judging.policies import goes_by_labels
 
     return bench.qrels is not None and goes_by_labels(policy) and not has_labels(bench)

@@ -333,7 +333,7 @@ class Bench:
         return self._once("guideline", path, read)
 
     def guidelines(self) -> Guidelines:
-        """The guidelines and the meanings of the grades as they are now: what labels record by its hash."""
+        """The current guidelines and meanings of the grades; labels record the hash of this version."""
         from cranfield.judging.guidelines import Guidelines
 
         now = Guidelines.of(self.guideline(), self.grades(), self.relevant_from)

@@ -1,4 +1,4 @@
-"""What an adaptive round asks next: a strategy's choice by the current labels, or by the last trained model.
+"""The next document of an adaptive round: a strategy's choice by the current labels, or by the last trained model.
 
 A strategy that follows runs is quick: its session of one topic is replayed within the transaction of the lease. One that
 reads documents is trained outside (`train_models`), and the order in which it would judge the documents is stored with
@@ -70,7 +70,7 @@ def starts_of(items: Iterable[RoundItem]) -> list[StartDocument]:
 
 @dataclass(frozen=True, repr=False)
 class AdaptivePlan(Answer):
-    """The cost of an adaptive round: at most that of all documents; only the first of each topic is known beforehand."""
+    """The cost of an adaptive round: at most the cost of all documents. Only the first document of each topic is certain."""
 
     most: RoundPlan
     starts: list[StartDocument]
@@ -98,7 +98,7 @@ def next_document(
 ) -> RoundItem | None:
     """The strategy's next document: of this topic if one is left, else of the topic with the fewest documents so far.
 
-    With a scope, it is of one of these topics.
+    `scope` limits the topics.
     """
     query = select(tables.items.c.topic, tables.items.c.document).where(tables.items.c.round == plan.name)
     assigned: dict[str, set[str]] = {}
@@ -118,7 +118,7 @@ def next_document(
 def held_at_once(plan: Round) -> int:
     """How many documents an assessor may hold: two if models choose, so that nobody waits for the next one.
 
-    A model is trained after the label, so it is behind by a label anyway.
+    A model is trained after the label, so it is one label behind anyway.
     """
     return 2 if STRATEGIES.named(plan.strategy).reads else 1
 
@@ -176,7 +176,7 @@ class RelevantWord(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicModel:
-    """What a strategy learned about one topic: from how many labels, when, and what it would ask next."""
+    """The model of one topic: how many labels trained it, when, and the documents that it would ask for next."""
 
     topic: str
     labels: int
@@ -189,7 +189,7 @@ class TopicModel:
 
     @property
     def left(self) -> float | None:
-        """The expected share of the relevant documents that is not found yet."""
+        """The expected share of the relevant documents that nobody has found yet."""
         if self.expected is None:
             return None
         return self.expected / (self.relevant + self.expected) if self.relevant + self.expected else 0.0
@@ -225,10 +225,10 @@ def train_models(
         plan, _ = transaction.find_round(name)
     if not plan.strategy or not STRATEGIES.named(plan.strategy).reads:
         return 0
-    known = plan.rankings.candidates
-    chosen = [topic for topic in (known if topics is None else topics) if topic in known]
+    candidates = plan.rankings.candidates
+    wished = [topic for topic in (candidates if topics is None else topics) if topic in candidates]
     count, fresh = 0, []
-    for number, topic in enumerate(chosen, 1):
+    for number, topic in enumerate(wished, 1):
         with log.reading() as transaction:
             labels = {label.document: label.grade >= plan.rel for label in labels_of_topic(transaction, plan, topic)}
             before = find_models(transaction, name, [topic])
@@ -236,11 +236,11 @@ def train_models(
         if not before or before[0].digest != _digest(plan, topic, labels):
             fresh.append(_trained(plan, topic, labels, texts, now))
             count += 1
-        if len(fresh) == TOGETHER or (fresh and number == len(chosen)):
+        if len(fresh) == TOGETHER or (fresh and number == len(wished)):
             _store(log, name, fresh)
             fresh = []
         if tell is not None:
-            tell(number, len(chosen))
+            tell(number, len(wished))
     if fresh:
         _store(log, name, fresh)
     return count

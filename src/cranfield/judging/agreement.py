@@ -21,7 +21,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import stepwise
 from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
-from cranfield.evaluation.shared_matches import JudgmentPart, MatchedRun
+from cranfield.evaluation.partial_judgments import JudgmentPart, MatchedRun
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats
@@ -138,7 +138,7 @@ class Agreements(Answer):
 
     @property
     def _main(self) -> Agreement:
-        """The coefficient of the verdict: ordinal alpha, else the first that was asked for."""
+        """The coefficient that the verdict uses: ordinal alpha, else the first requested one."""
         return next(
             (one for one in self.coefficients if one.coefficient == str(coefficient(MAIN))), self.coefficients[0]
         )
@@ -393,13 +393,13 @@ def _drift(by_person: Iterable[PersonOpinions]) -> dict[str, list[Span]]:
 
 
 def _by_document(events: Iterable[Opinion]) -> list[list[Opinion]]:
-    """The labels of each document, in the order of topics and documents; those of one document in the order given."""
+    """The labels of each document, in the order of topics and documents; the labels of one document in the given order."""
     subject = attrgetter("topic", "document")
     return [list(group) for _, group in groupby(sorted(events, key=subject), subject)]
 
 
 def _labels_of(documents: Sequence[Sequence[Opinion]]) -> Labels:
-    """`as_labels` of labels by document: their order is known, so that no document is looked up by its name."""
+    """The result of `as_labels` for labels by document, without a look-up by name: their order is known."""
     events = list(chain.from_iterable(documents))
     raters = {name: code for code, name in enumerate(sorted({event.assessor for event in events}))}
     rater = np.fromiter((raters[event.assessor] for event in events), np.int64, len(events))

@@ -147,7 +147,7 @@ def own_current_labels(
 
 
 def own_open_round(transaction: Transaction, assessor: str, subject: Subject) -> str:
-    """The open round in which a document is the assessor's: leased to them, else answered by them; empty if there is none.
+    """The open round that leased a document to the assessor, else one in which they answered it; empty if there is none.
 
     Repeats do not count: a second label on purpose comes from the round itself.
     """

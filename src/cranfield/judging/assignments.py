@@ -100,7 +100,7 @@ def why_unqualified(connection: Connection, after: str, assessor: str) -> NoLeas
         .where(items.c.round == plan.name, items.c.role == "gold")
         .order_by(events.c.seq)
     )
-    answers: dict[int, list[Row[Any]]] = defaultdict(list)
+    answers: dict[int, list[Row[Any, Any, Any, Any, Any]]] = defaultdict(list)
     for row in connection.execute(query):
         answers[row.item].append(row)
     if any(rows[0].seq is None for rows in answers.values()):
@@ -149,7 +149,7 @@ def _insert_new(connection: Connection, table: Table, kind: str, values: dict[st
 
 
 def taken(kind: str, name: str, advice: str) -> DataError:
-    """The refusal of a name that another round or version has."""
+    """The DataError for a name that another round or version already has."""
     return DataError(f"there is a {kind} {name!r} already; {advice}")
 
 
@@ -160,7 +160,7 @@ def _apply_items(connection: Connection, record: dict[str, Any]) -> None:
 def _insert_items(
     connection: Connection, name: str, first: int, new: Sequence[RoundItem], order: str = PRIORITY, seed: int = 0
 ) -> None:
-    """Add documents to a round with their assignments; gold comes by chance, so its position does not matter."""
+    """Add documents to a round with their assignments; gold comes at random, so its position does not matter."""
     place = dict(zip(_subjects(new), positions(order, seed, _subjects(new)), strict=True))
     rows = [
         {"round": name, "item": number, **each._asdict(), "wanted": each.overlap}
@@ -234,7 +234,7 @@ def _apply_state(connection: Connection, record: dict[str, Any]) -> None:
 
 
 def _apply_change(connection: Connection, record: dict[str, Any]) -> None:
-    """Store a change of a round, and give its documents the assignments that it needs now."""
+    """Store a change of a round, and give its documents the assignments that they need now."""
     values = {each.name: record[each.name] for each in fields(RoundChange) if each.name in record}
     change = RoundChange(**values | {"items": tuple(RoundItem(*each) for each in record.get("items", ()))})
     definition = json.dumps(asdict(change))
@@ -247,7 +247,7 @@ def _apply_change(connection: Connection, record: dict[str, Any]) -> None:
 
 
 def _rearrange(connection: Connection, plan: Round, change: RoundChange) -> None:
-    """Change the assignments of a round by one of its changes."""
+    """Apply a change of a round to its assignments."""
     opened, here = opened_round(connection, plan.name), places.c.round == plan.name
     if change.items:
         last = connection.execute(select(items.c.item).where(items.c.round == plan.name)).scalars().all()
@@ -309,7 +309,7 @@ def _assign(connection: Connection, name: str, wanted: dict[int, int], now: str)
 
 
 def _assign_one(connection: Connection, item: Row[Any], rows: Sequence[Row[Any]], now: str) -> None:
-    """Add or remove assignments of one document until as many count as labels are wanted."""
+    """Add or remove assignments of one document until those that count equal the labels wanted."""
     live = [row for row in rows if row.state == "leased" and row.until >= now]
     over = [row for row in rows if row.state == "leased" and row.until < now]
     counted = sum(row.counted for row in rows)

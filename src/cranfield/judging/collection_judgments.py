@@ -51,7 +51,7 @@ class ImportedJudgments(NamedTuple):
 
 
 class EventRow(NamedTuple):
-    """The fields of an event of the collection that are not the same in all of them."""
+    """The fields that differ between the events of a collection."""
 
     id: str
     kind: str
@@ -74,7 +74,7 @@ class LogJudgment(NamedTuple):
 
 
 def import_judgments(log: Log, file: JudgmentFile) -> ImportedJudgments:
-    """Bring the collection's judgments in a log up to date with their file; nothing is written if they are."""
+    """Bring the collection's judgments in a log up to date with their file; write nothing if nothing changed."""
     if isinstance(log, DatabaseLog):
         return _import_into_database(log, file)
     changes = _changes(_in_events(log.events()), file, lambda prefix: _has_id(log, prefix), "")
@@ -114,33 +114,33 @@ def _changes(
 ) -> Iterator[EventRow]:
     """The withdrawals and judgments that make a log hold the judgments of the file, withdrawals first."""
     qrels = file.read()
-    wanted = {} if qrels is None else {(topic, document): grade for topic, document, grade in _judgments(qrels)}
-    kept: set[Subject] = set()
+    grades = {} if qrels is None else {(topic, document): grade for topic, document, grade in _judgments(qrels)}
+    unchanged: set[Subject] = set()
     note = f"{file.name} has changed" if file.digest else f"{file.name} is gone"
     for each in before:
         subject = each.topic, each.document
-        if wanted.get(subject) == each.grade and subject not in kept:
-            kept.add(subject)
+        if grades.get(subject) == each.grade and subject not in unchanged:
+            unchanged.add(subject)
         else:
             yield EventRow(new_id(), "withdrawal", "", "", None, now, note, each.id, "")
-    if len(kept) == len(wanted) or qrels is None:
+    if len(unchanged) == len(grades) or qrels is None:
         return
     prefix = _new_prefix(file.digest, has_id)
     origin = f"{file.name} sha256:{file.digest} line "
-    for line, (subject, grade) in zip(_lines(qrels, wanted), wanted.items(), strict=True):
-        if subject not in kept:
+    for line, (subject, grade) in zip(_lines(qrels, grades), grades.items(), strict=True):
+        if subject not in unchanged:
             name = f"{prefix}{line:09d}"
             yield EventRow(name, "judgment", *subject, grade + 0.0, LONG_AGO, "", "", f"{origin}{line}")
 
 
-def _lines(qrels: Qrels, wanted: dict[Subject, float]) -> Sequence[int]:
-    """The line of each judgment in its file; its number if documents are judged under several labels, or by no file."""
+def _lines(qrels: Qrels, grades: dict[Subject, float]) -> Sequence[int]:
+    """The line of each judgment in its file; a running number if there is no file, or a document has several labels."""
     lines = qrels.lines()
-    return lines if lines is not None and len(lines) == len(wanted) else range(1, len(wanted) + 1)
+    return lines if lines is not None and len(lines) == len(grades) else range(1, len(grades) + 1)
 
 
 def _new_prefix(digest: str, has_id: Callable[[str], bool]) -> str:
-    """The beginning of the ids of a file's judgments; with a generation if they were imported and withdrawn before."""
+    """The beginning of the ids of a file's judgments; a generation is added if they were withdrawn before."""
     generation, prefix = 0, f"{COLLECTION}-{digest[:24]}-"
     while has_id(prefix):
         generation += 1

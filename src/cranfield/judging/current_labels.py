@@ -1,6 +1,6 @@
 """The current labels of a log: each person's last label per document that was not withdrawn.
 
-The collection's own judgments are a side of their own, so that nothing which compares or counts people's labels reads them.
+The collection's own judgments are kept separately, so that nothing which compares or counts people's labels reads them.
 
 This is a pure function of the set of events. The last event is the one with the latest time, then the highest id, whatever
 its position in the log. Databases keep the current labels in a table (`standing`), which the transaction of each event
@@ -118,7 +118,7 @@ def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[Graded
 
 
 def rated_labels(current: Mapping[LabelKey, Event]) -> list[RatedLabel]:
-    """The current labels of all aspects with repeats, without adjudications: by document, those of a document by time."""
+    """The current labels of all aspects with repeats, without adjudications; grouped by document, then by time."""
     names = RatedLabel._fields
     labels = [
         RatedLabel(*(getattr(event, name) for name in names)) for key, event in current.items() if key.side == "label"

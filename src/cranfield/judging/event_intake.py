@@ -50,7 +50,7 @@ Refusal = tuple[str, str]  # one of REASONS, and a sentence
 
 
 class KnownIds(NamedTuple):
-    """The ids that exist in a workspace; None where there is no file that says it: then any id is taken."""
+    """The ids that exist in a workspace; None if no file lists them: then every id is accepted."""
 
     topics: Container[str] | None = None
     has_document: Callable[[str], bool] | None = None
@@ -59,8 +59,8 @@ class KnownIds(NamedTuple):
 def refuse_unknown_ids(event: Event, known: KnownIds) -> Refusal | None:
     """Why an event is refused whose topic or document does not exist; None if all exist.
 
-    Preferences between result lists name runs in place of documents, so only their topic is checked. Whoever gets a
-    missing document in a round may pass it on: no label comes of that.
+    Preferences between result lists name runs in place of documents, so only their topic is checked. An assessor who
+    gets a missing document in a round may skip it, because that adds no label.
     """
     if event.round and event.kind in ("skip", "cannot-judge"):
         return None

@@ -78,7 +78,7 @@ class Guidelines:
 
 
 class ChangedLine(NamedTuple):
-    """A line of a difference: `+` new, `-` gone, a blank if unchanged, `…` where unchanged lines are left out."""
+    """A line of a difference: `+` added, `-` removed, a blank if unchanged, `…` in place of unchanged lines."""
 
     sign: str
     line: str

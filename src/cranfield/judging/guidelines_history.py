@@ -31,14 +31,14 @@ class GuidelinesEntry(NamedTuple):
 def store_guidelines(transaction: Transaction, version: Guidelines, author: str | None = None) -> str:
     """Store a version unless the log has it, and return its hash.
 
-    An author, perhaps an unknown one (empty), has edited: the version is stored again if another one came after it.
+    With an author (empty if unknown) it is an edit: the version is stored again if another one came after it.
     """
     connection = transaction.connection
     if not version.hash:
         return ""
     last = select(guidelines.c.hash).order_by(guidelines.c.number.desc()).limit(1)
-    known = connection.execute(select(guidelines.c.number).where(guidelines.c.hash == version.hash)).first()
-    if known is not None and (author is None or connection.execute(last).scalar() == version.hash):
+    stored = connection.execute(select(guidelines.c.number).where(guidelines.c.hash == version.hash)).first()
+    if stored is not None and (author is None or connection.execute(last).scalar() == version.hash):
         return version.hash
     number = (connection.execute(select(func.max(guidelines.c.number))).scalar() or 0) + 1
     values = {"text": version.text, "grades": version.grades, "relevant_from": version.relevant_from}
@@ -82,7 +82,7 @@ def last_guidelines_of(transaction: Transaction, assessor: str) -> str:
 
 
 def grade_uses(transaction: Transaction) -> dict[float, int]:
-    """The number of current labels with each grade; repeats count too, judgments of models as well."""
+    """The number of current labels with each grade; repeats and judgments of models count as well."""
     query = (
         select(events.c.grade, func.count())
         .join(standing, standing.c.event == events.c.id)

@@ -58,7 +58,7 @@ class LinesLog(Log):
         self._begin()
 
     def _begin(self) -> None:
-        """Know nothing of the file yet."""
+        """Forget all lines that were read."""
         self._read = 0  # bytes
         self._lines = 0
         self._unended = False  # the last line that was read lacks its newline
@@ -213,7 +213,7 @@ class LinesLog(Log):
         change: Callable[[dict[str, Any]], dict[str, Any] | None],
         last: Callable[[str], dict[str, Any]],
     ) -> None:
-        """Write the file again: records that `change` answers with another one, and at the end the record of `last`.
+        """Write the file again with the records that `change` replaces, and with the record of `last` at the end.
 
         Other lines stay as they are, byte by byte. `last` gets the time. An error leaves the file as it was.
         """

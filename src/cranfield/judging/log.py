@@ -124,7 +124,7 @@ class Log(ABC):
         yield self.current_grades(aspect)
 
     def rated_labels(self) -> list[RatedLabel]:
-        """The current labels of all aspects with repeats, without adjudications: by document, those of a document by time."""
+        """The current labels of all aspects with repeats, without adjudications; grouped by document, then by time."""
         return rated_labels(self.current_events())
 
     @abstractmethod
@@ -141,7 +141,7 @@ class Log(ABC):
         """A transaction to read rounds, assignments and versions in one consistent state."""
 
     def snapshot(self) -> AbstractContextManager[Transaction]:
-        """`reading`, but on a state with every event up to its place, for long reading while others add events."""
+        """Like `reading`, but for long reading while others add events: the state has every event up to its position."""
         return self.reading()
 
     def has_records(self) -> bool:

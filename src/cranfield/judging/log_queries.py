@@ -70,7 +70,7 @@ def documents_labelled_by_people(database: Database) -> dict[str, int]:
 
 
 class JudgmentCounts(NamedTuple):
-    """The current judgments by where they come from, and the number of topics that they are about."""
+    """The numbers of current judgments by source, and the number of their topics."""
 
     label: int  # of people
     adjudication: int
@@ -92,7 +92,7 @@ class JudgmentCounts(NamedTuple):
 
 
 def count_current(database: Database, topic: str | None = None) -> JudgmentCounts:
-    """The number of current judgments of relevance by side, of one topic or of all; labels of models do not count."""
+    """The number of current judgments of relevance by source, of one topic or of all; labels of models do not count."""
     s = standing.c
     where = [s.aspect == RELEVANCE, s.side.in_(SIDES), ~s.repeat, s.grade.is_not(None), s.source != MODEL]
     where += [] if topic is None else [s.topic == topic]
@@ -104,7 +104,7 @@ def count_current(database: Database, topic: str | None = None) -> JudgmentCount
 
 
 def topics_in_use(database: Database) -> set[str]:
-    """The topics that events or rounds are about, without those that only the collection's own judgments name."""
+    """The topics of events and rounds, without topics that only the collection's own judgments have."""
     own = select(events.c.topic).where(events.c.topic != "", events.c.source != COLLECTION).distinct()
     with database.reading() as connection:
         rows = [*connection.execute(own), *connection.execute(select(items.c.topic).distinct())]

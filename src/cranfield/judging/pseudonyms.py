@@ -62,7 +62,7 @@ class Pseudonymisation(Answer):
         yield f"{self.log}: {counted(self.events, 'event')} now {'names' if self.events == 1 else 'name'} {self.pseudonym}."
         yield BACKUPS
         if self.noted:
-            yield "These notes are not changed. Read whether they name the person:"
+            yield "These notes are not changed. Check whether they name the person:"
             yield Table(["topic", "document", "note"], [[*each] for each in self.noted], names=3)
 
     def plain(self, how: Layout) -> dict[str, Any]:
@@ -76,23 +76,23 @@ def pseudonymise(log: Log, name: str, pseudonym: str = "", by: str = "") -> Pseu
     own = [event for event in events if event.assessor == name]
     if any(event.source == MODEL for event in own):
         raise DataError(f"{shortened(name)!r} is an LLM judge, not a person")
-    taken = {event.assessor for event in events}
-    chosen = pseudonym or next(each for each in map("person-{}".format, count(1)) if each not in taken)
-    if not is_name(chosen):
-        raise DataError(f"expected a pseudonym of letters and digits, found {shortened(chosen)!r}")
-    if chosen in taken:
-        raise DataError(f"{log.name} has labels of {chosen!r} already; choose another pseudonym")
+    names = {event.assessor for event in events}
+    new_name = pseudonym or next(each for each in map("person-{}".format, count(1)) if each not in names)
+    if not is_name(new_name):
+        raise DataError(f"expected a pseudonym of letters and digits, found {shortened(new_name)!r}")
+    if new_name in names:
+        raise DataError(f"{log.name} has labels of {new_name!r} already; choose another pseudonym")
     if isinstance(log, DatabaseLog):
-        log.write(lambda transaction: _in_tables(transaction, name, chosen, by, len(own)))
+        log.write(lambda transaction: _in_tables(transaction, name, new_name, by, len(own)))
     elif isinstance(log, LinesLog):
-        _in_lines(log, name, chosen, by, len(own))
+        _in_lines(log, name, new_name, by, len(own))
     else:
         raise DataError(f"{log.name}: names in this kind of log cannot be replaced")
     noted = [
         each for each in events if each.note and (each.assessor == name or name.casefold() in each.note.casefold())
     ]
     notes = [WrittenNote(each.topic, each.document, each.note) for each in noted]
-    return Pseudonymisation(log.name, chosen, len(own), notes)
+    return Pseudonymisation(log.name, new_name, len(own), notes)
 
 
 def _act(pseudonym: str, by: str, at: str, events: int) -> dict[str, Any]:

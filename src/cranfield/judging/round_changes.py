@@ -67,7 +67,7 @@ def assign_topics(
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeRequest:
-    """What a lead wants to change; None leaves a setting as it is."""
+    """The new settings that a lead requests; None leaves a setting unchanged."""
 
     assessors: tuple[str, ...] | None = None
     overlap: int | None = None
@@ -120,7 +120,7 @@ def _documents(connection: Connection, name: str) -> dict[Subject, Row[Any]]:
 
 
 def _values(change: RoundChange) -> dict[str, object]:
-    """A change as its record holds it."""
+    """A change as the plain values of its record."""
     values = asdict(change) | {"items": [tuple(each) for each in change.items]}
     return {key: value for key, value in values.items() if value is not None}
 
@@ -134,7 +134,7 @@ def _change(
     now: str,
     by: str,
 ) -> RoundChange:
-    """The record of what a lead wants, with all that follows from it."""
+    """The record of a requested change, with all its consequences."""
     dropped, new = _dropped(plan, documents, request), _new_items(connection, plan, documents, request)
     same = {"assessors", "overlap", "topics", "order", "choose_topics", "depth", "runs", "pooling", "lists"}
     wishes = {key: getattr(request, key) for key in same}
@@ -157,7 +157,7 @@ def _change(
 
 
 def _numbers(plan: Round, documents: Mapping[Subject, Row[Any]], subjects: Sequence[Subject]) -> set[int]:
-    """The numbers of documents in a round; DataError for one that is not there."""
+    """The numbers of documents in a round; DataError for a document that the round does not have."""
     for topic, document in subjects:
         if (topic, document) not in documents:
             subject = f"topic {shortened(topic)!r}, document {shortened(document)!r}"
@@ -166,7 +166,7 @@ def _numbers(plan: Round, documents: Mapping[Subject, Row[Any]], subjects: Seque
 
 
 def _dropped(plan: Round, documents: Mapping[Subject, Row[Any]], request: ChangeRequest) -> tuple[int, ...]:
-    """The numbers of the documents that are not to be judged any more."""
+    """The numbers of the documents to leave out from now on."""
     dropped = set(plan.dropped)
     if request.pool is not None:
         pool = set(request.pool)
@@ -179,7 +179,7 @@ def _dropped(plan: Round, documents: Mapping[Subject, Row[Any]], request: Change
 def _offered(
     connection: Connection, plan: Round, documents: Mapping[Subject, Row[Any]], offer: Sequence[Subject]
 ) -> tuple[int, ...]:
-    """The numbers of the documents to hand out again; DataError for one that nobody skipped and nobody dropped."""
+    """The numbers of the documents to hand out again; DataError for a document that was neither skipped nor dropped."""
     numbers = _numbers(plan, documents, offer)
     query = select(places.c.item).where(places.c.round == plan.name, places.c.state == "skipped")
     skipped = {row.item for row in connection.execute(query)}
@@ -233,14 +233,14 @@ def _topic_people(
 def _refuse_change(
     transaction: Transaction, plan: Round, after: Round, change: RoundChange, documents: Mapping[Subject, Row[Any]]
 ) -> None:
-    """Raise DataError for a change whose result no one could have planned."""
+    """Raise DataError if the changed round could not have been planned like this."""
     sampled = change.topics is not None or change.items or change.depth is not None
     if plan.sample and sampled:
         raise DataError(f"round {plan.name!r} is a random sample: its topics and its depth stay as they were drawn")
     if plan.strategy and change.order is not None:
         raise DataError(f"round {plan.name!r}: {plan.strategy} chooses the order of the documents")
-    known = {topic for topic, _ in documents} | {each.topic for each in change.items} | after.lists.keys()
-    missing = [topic for topic in after.topics if topic not in known]
+    topics = {topic for topic, _ in documents} | {each.topic for each in change.items} | after.lists.keys()
+    missing = [topic for topic in after.topics if topic not in topics]
     if missing:
         raise DataError(
             f"round {plan.name!r} has no topic {shortened(missing[0])!r}; add its documents by a pool or by runs"

@@ -1,4 +1,4 @@
-"""The plan of a round: which documents it asks about, how often, by whom, in which order, and what that costs.
+"""The plan of a round: which documents it asks about, how often, by whom, in which order, and the cost.
 
 What was stored when the round was opened never changes. People, topics, overlap, depth and order change by further records
 (`RoundChange`), each with a hash of its own; the plan as it is now is the first one with all changes applied.
@@ -312,7 +312,7 @@ class Round:
         return [topic for topic, people in self.topic_people.items() if assessor in people]
 
     def labels_wanted(self, opened: Round, item: int, topic: str, planned: int) -> int:
-        """The number of labels that a document needs now; `planned` is its number by the plan as it was opened."""
+        """The number of labels that a document needs now; `planned` is the number in the first plan."""
         if item in self._dropped or (self.topics and topic not in self.topics):
             return 0
         more = 0 if self.strategy else planned - opened.overlap  # one, for the share that gets a label more
@@ -414,7 +414,7 @@ def plan_of(connection: Connection, row: Any) -> Round:
 
 
 def opened_round(connection: Connection, name: str) -> Round:
-    """The plan of a round as it was opened."""
+    """The plan with which a round was opened, without later changes."""
     definition = connection.execute(select(rounds.c.definition).where(rounds.c.name == name)).scalar_one()
     refuse_changed(connection, ROUND, name, definition)
     return read_json(definition, Round, f"round {shortened(name)!r}")

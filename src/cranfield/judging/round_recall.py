@@ -1,4 +1,4 @@
-"""What a round has found: relevant documents by label, how many are left at most, and what the strategy has learned.
+"""Recall of a round: relevant documents found by label, how many are left at most, and the models of the strategy.
 
 The bound is that of `pool stop`; the estimate of a model, if the strategy has one, stands beside it.
 """
@@ -48,7 +48,7 @@ class RoundRecall(Answer):
 
     @property
     def bounded(self) -> list[Stopping]:
-        """The topics with enough labels for a bound; the totals are theirs."""
+        """The topics with enough labels for a bound; only they enter the totals."""
         return [each for each in self.stoppings.rows if each.judged >= min(EARLY, each.size)]
 
     @property
@@ -73,11 +73,11 @@ class RoundRecall(Answer):
         return sum(min(expected.get(each.topic, each.unfound), each.high) for each in self.bounded)
 
     def recall(self, left: float) -> float | None:
-        """The share of the relevant documents that was found if so many are left; None if there are none at all."""
+        """The share of the relevant documents that was found, if `left` are still missing; None without relevant documents."""
         return self.relevant / (self.relevant + left) if self.relevant + left else None
 
     def verdict(self) -> list[str]:
-        """What was found and what may be left, and for how many topics nobody can say it yet, as sentences."""
+        """Sentences on the relevant documents found, those that may be left, and the topics with too few labels to say."""
         early = len(self.stoppings.rows) - len(self.bounded)
         few = f"{early} of {len(self.stoppings.rows)} topics have fewer than {EARLY} labels, which say nothing yet"
         sentences = []
@@ -148,7 +148,7 @@ def round_recall(
     seconds: float | None = None,
     price: float | None = None,
 ) -> RoundRecall:
-    """What a round has found, in all topics or in one; `rel` replaces the round's lowest relevant grade."""
+    """The recall of a round, in all topics or in one; `rel` replaces the round's lowest relevant grade."""
     with log.reading() as transaction:
         plan, _ = transaction.find_round(name)
         pool = _pool_of(transaction, plan)

@@ -220,7 +220,7 @@ class Leaseholder:
         return [self._lease(row, row.slot, row.repeat, row.position) for row in rows[:n]]
 
     def scope(self) -> list[str] | None:
-        """The topics that this assessor may judge: assigned ones, or the one that they chose; None: all."""
+        """The topics that this assessor may judge: assigned ones, or the one that they chose; None means all."""
         if self.plan.choose_topics:
             return [self._at()[0]]
         return self.plan.topics_of(self.assessor)
@@ -329,7 +329,7 @@ class Leaseholder:
         return 0 if last is None else last + 1
 
     def _at(self) -> tuple[str, int]:
-        """The topic and position that this assessor had last; an empty topic if none."""
+        """The topic and position of this assessor's last document; an empty topic if there was none."""
         if self._last is None:
             row = self.connection.execute(LAST, self.who).first()
             self._last = ("", -1) if row is None else (row.topic, row.position)
@@ -466,7 +466,7 @@ def refuse_strangers(transaction: Transaction, plan: Round, most: int) -> None:
 
 
 def refuse_plan(plan: Round, most: int, topics: Collection[str]) -> None:
-    """Raise DataError for more labels than people, or topics that are not theirs.
+    """Raise DataError for more labels per document than people, or for topics that the round does not have.
 
     `most` is the largest number of labels that a document needs, `topics` are those of the round.
     """

@@ -219,7 +219,7 @@ class Transaction:
             )
 
     def rated_labels(self) -> list[RatedLabel]:
-        """The current labels of all aspects with repeats: by document, those of a document by time."""
+        """The current labels of all aspects with repeats; grouped by document, then by time."""
         e, s = tables.events.c, tables.standing.c
         query = stored(*(e[name] for name in RatedLabel._fields)).join(tables.standing, s.event == e.id)
         rows = self.stored_rows(query.where(s.side == "label").order_by(s.topic, s.document, e.time, e.id))
@@ -398,7 +398,7 @@ def _once(insert: Any, table: Table, *key: str) -> Any:
 
 
 def _later(insert: Any) -> Any:
-    """A statement that makes an event current unless that of its key is as late or later; it returns a row if it did."""
+    """A statement that makes an event current unless its key has an event as late; it returns a row if it did."""
     new = insert(tables.standing)
     columns = {name: new.excluded[name] for name in ("event", "time", "grade", "source")}
     before = tables.standing.c.time < new.excluded.time

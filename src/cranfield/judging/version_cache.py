@@ -62,7 +62,7 @@ class VersionSummary:
 
 
 def summary_of(decided: DecidedGrades) -> VersionSummary:
-    """The summary of decided grades."""
+    """The summary of the grades that a policy decided."""
     counts = Counter(grade for grades in decided.grades.values() for grade in grades.values())
     return VersionSummary(
         len(decided.grades), {f"{grade:g}": n for grade, n in sorted(counts.items())}, decided.notes()
@@ -76,7 +76,7 @@ class VersionCache:
         self.folder = folder
 
     def write(self, hash: str, decided: DecidedGrades) -> None:
-        """Store the qrels of a version; a full disk is no reason to refuse a version."""
+        """Store the qrels of a version; without space on the disk the version has no cache, and no error is raised."""
         if decided.strengths:  # the notes need them
             return
         facts = {each.name: getattr(decided, each.name) for each in fields(decided) if each.name not in APART}

@@ -1,4 +1,4 @@
-"""Frozen qrels: a policy and a place in the log under a name, with the hash of the qrels; and the changes between two.
+"""Frozen qrels: a name for a policy and a position in the log, with the hash of the qrels; changes between versions.
 
 The log holds no copy. The qrels are computed again from the events up to that place and compared with the hash. So a log
 that was edited by hand, or a policy that gives other grades today, is noticed. A workspace caches the qrels by their hash

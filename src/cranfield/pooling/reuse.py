@@ -25,9 +25,9 @@ from cranfield.base.results import Answer, Lines, Rows, Table, plain
 from cranfield.base.text_layout import counted
 from cranfield.evaluation.bounds import bounds_of
 from cranfield.evaluation.evaluate import Evaluator
+from cranfield.evaluation.partial_judgments import Partial, rows_of
 from cranfield.formats import as_qrels, as_runs
 from cranfield.formats.run_files import located
-from cranfield.pooling.partial_judgments import Partial, rows_of
 from cranfield.pooling.strategy import rankings as leading_of
 from cranfield.stats.correlation import tau_ap_a, tau_b
 

@@ -21,10 +21,10 @@ from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Layout, Lines, Rows, Table, plain
 from cranfield.evaluation.hits import join
 from cranfield.evaluation.measures import measure
+from cranfield.evaluation.partial_judgments import Partial, rows_of
 from cranfield.formats import as_runs
-from cranfield.pooling.partial_judgments import Partial, rows_of
 from cranfield.pooling.stopping import effort_for, ncg, wss
-from cranfield.pooling.strategies.sample import Stratified, Uniform, Weighted
+from cranfield.pooling.strategies.fixed import Stratified, Uniform, Weighted
 from cranfield.pooling.strategy import STRATEGIES
 from cranfield.pooling.strategy import rankings as leading_of
 from cranfield.stats.correlation import tau_ap_a, tau_b
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cranfield.base.run import Run
     from cranfield.evaluation.evaluate import OptionsWithoutRel
     from cranfield.evaluation.measures import Measure
-    from cranfield.pooling.strategies.sample import SamplingStrategy
+    from cranfield.pooling.strategies.fixed import SamplingStrategy
     from cranfield.pooling.strategy import Candidates, Rankings, Strategy
 
     Known = dict[tuple[str, str], tuple[float, str]]
@@ -131,7 +131,7 @@ class Simulation(Answer):
         yield Table(head, rows, spare=spare)
 
     def _ahead(self) -> Iterator[str]:
-        """The strategy with the fewest judgments, compared with depth order."""
+        """A sentence on the strategy with the fewest judgments, compared with depth order."""
         best = min(self.replays, key=lambda each: each.total)
         depth = next((each for each in self.replays if each.strategy == "depth"), best)
         if best is not depth:

@@ -308,7 +308,7 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
 
 
 class LearnedState(NamedTuple):
-    """What a strategy learned about a topic, for people: relevant documents that are left, words with their weights."""
+    """The model of a topic in terms that people understand: relevant documents left, words with their weights."""
 
     expected: float | None
     words: Sequence[tuple[str, float]]

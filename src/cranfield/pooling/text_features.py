@@ -191,8 +191,8 @@ class TermCounts:
         """
         from scipy.sparse import csr_matrix  # type: ignore[import-untyped, unused-ignore]
 
-        known = WordColumns()
-        added = [{c: n for c, n in _counts(text, known).items() if self.holders[c]} for text in texts]
+        words = WordColumns()
+        added = [{c: n for c, n in _counts(text, words).items() if self.holders[c]} for text in texts]
         parts = [slice(int(self.starts[i]), int(self.starts[i + 1])) for i in documents]
         columns = np.concatenate([*(self.terms[part] for part in parts), *(list(each) for each in added), []])
         counts = np.concatenate([*(self.counts[part] for part in parts), *(list(each.values()) for each in added), []])
@@ -252,11 +252,11 @@ class TextFeatures(ABC):
 
     def names(self, columns: Sequence[int], texts: Iterable[str]) -> dict[int, str]:
         """The most frequent word of each column in these texts."""
-        known, wanted = WordColumns(), set(columns)
+        column_of_word, needed = WordColumns(), set(columns)
         words: dict[int, Counter[str]] = {column: Counter() for column in columns}
         for word in chain.from_iterable(map(words_of, texts)):
-            if known[word] in wanted:
-                words[known[word]][word] += 1
+            if column_of_word[word] in needed:
+                words[column_of_word[word]][word] += 1
         return {column: counts.most_common(1)[0][0] for column, counts in words.items() if counts}
 
 

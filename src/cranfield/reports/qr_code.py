@@ -71,7 +71,7 @@ def _length_bits(version: int) -> int:
 
 
 def _modules(version: int) -> int:
-    """Modules that hold codewords: all but the patterns."""
+    """The number of modules that hold codewords: all modules without those of the patterns."""
     count = (16 * version + 128) * version + 64
     if version >= 2:
         alignments = version // 7 + 2
@@ -81,7 +81,7 @@ def _modules(version: int) -> int:
 
 
 def _capacity(version: int) -> int:
-    """Bits of data."""
+    """The number of data bits that a version holds."""
     return 8 * (_modules(version) // 8 - CORRECTION[version - 1] * BLOCKS[version - 1])
 
 

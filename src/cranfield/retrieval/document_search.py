@@ -2,7 +2,7 @@
 
 The index is a folder `documents-STATE`, where STATE is a hash of the size, time and inode of the file of documents: an
 index of other documents has another name, is never used, and is removed once the new one exists. The ranking depends on the
-query and the documents alone. Whatever somebody types is text: no sign of a query is syntax.
+query and the documents alone. Every character of a query is text; there is no query syntax.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def build_index(collection: str, where: str, tell: Callable[[int, int | None], N
     new = os.path.join(os.path.dirname(where), os.path.basename(target))  # `where` itself changes at the end only
     with write_errors(target), unfinished(new) as beside, closing(Sqlite()) as engine:
         os.mkdir(beside)
-        engine.index(_counted(map(_storable, opened.documents()), total, tell), beside)
+        engine.index(_with_progress(map(_storable, opened.documents()), total, tell), beside)
         if not os.path.isdir(target):  # another process may have been faster
             os.rename(beside, target)
     for name in os.listdir(where):
@@ -61,7 +61,7 @@ def build_index(collection: str, where: str, tell: Callable[[int, int | None], N
     return target
 
 
-def _counted(
+def _with_progress(
     documents: Iterator[Document], total: int | None, tell: Callable[[int, int | None], None] | None
 ) -> Iterator[Document]:
     for number, document in enumerate(documents):

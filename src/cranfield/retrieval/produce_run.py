@@ -32,8 +32,7 @@ from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Entries, Layout
 from cranfield.base.run import Run
 from cranfield.formats import write_run
-from cranfield.formats.run_files import JOURNAL
-from cranfield.formats.run_stats import RunStats, write_run_stats
+from cranfield.formats.run_files import JOURNAL, RunStats, write_run_stats
 from cranfield.formats.streams import own_mark, run_name, sweep
 from cranfield.retrieval.driver import Driven, Journal, Load, drive
 from cranfield.retrieval.systems_under_test import Query, System

@@ -17,7 +17,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import Choice, read_pairs
 from cranfield.base.registry import Registered, Registry, about, unknown
 from cranfield.formats.streams import endpoint_advice, is_url
-from cranfield.retrieval.http.template import templates
+from cranfield.retrieval.http_template import templates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

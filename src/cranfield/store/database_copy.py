@@ -5,7 +5,7 @@ that are PASSING come along empty: otherwise sessions, invitations, keys and tok
 again in a copy.
 
 A copy is loaded into a database in one transaction, so all of it is there or nothing. It is refused if the database has any
-record that the copy lacks or has otherwise: nothing that was confirmed gets lost. Accounts are the exception: those that
+record that the copy lacks or has with other content: nothing that was confirmed gets lost. Accounts are the exception: those that
 exist stay as they are, so that nobody whose access has ended gets in again.
 """
 
@@ -195,7 +195,7 @@ def _typed(table: Table, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _advance_numbers(connection: Connection, copied: list[Table]) -> None:
-    """Let the numbers that the server gives continue after those of the copy."""
+    """Let the server's number sequences continue after the numbers of the copy."""
     for table in copied:
         keys = list(table.primary_key)
         if len(keys) == 1 and isinstance((column := keys[0]).type, Integer):

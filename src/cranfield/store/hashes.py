@@ -53,7 +53,7 @@ def imported_file(connection: Connection) -> str:
 
 
 def keep_imported_file(connection: Connection, digest: str) -> None:
-    """Store the hash of the file that was imported; empty if it is gone."""
+    """Store the hash of the file that was imported; empty if the file no longer exists."""
     connection.execute(delete(hashes).where(hashes.c.kind == IMPORTED))
     connection.execute(insert(hashes), {"kind": IMPORTED, "name": "", "hash": digest})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.studies.answers import read_answers
+from cranfield.studies.forms import read_answers
 from cranfield.studies.plan import SUS, Questionnaire, Study, read_study, schedule
 from cranfield.studies.results import analyze
 

@@ -22,7 +22,7 @@ from cranfield.stats.interval_limits import EffectInterval
 from cranfield.stats.paired import mean_and_error, t_limits
 from cranfield.stats.proportions import adjusted_wald
 from cranfield.stats.tests_by_name import test as test_named
-from cranfield.studies.answers import StudyAnswers, StudyQuestion
+from cranfield.studies.forms import StudyAnswers, StudyQuestion
 from cranfield.studies.plan import Questionnaire, Turn, cronbach
 
 if TYPE_CHECKING:

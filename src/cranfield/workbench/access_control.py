@@ -62,7 +62,7 @@ def identify(request: Request, site: Site, enrol: bool = True) -> tuple[Account 
 
 
 def forwarded_name(request: Request, site: Site) -> str:
-    """The name in the proxy's header, empty without one; headers of others do not count. Refusal for what is no name."""
+    """The name in the proxy's header, empty without one; headers of others do not count. Raise Refusal for an invalid name."""
     manner = site.manner
     wanted = manner.auth_header.lower().encode()
     values = [value for name, value in request.scope["headers"] if name == wanted]
@@ -87,7 +87,7 @@ def forwarded_name(request: Request, site: Site) -> str:
 
 
 def _account_of(name: str, site: Site, enrol: bool) -> Account | None:
-    """The account of somebody whom the proxy has signed in; it is made if new names may come, else None."""
+    """The account of somebody whom the proxy has signed in; it is created if new names are allowed, else None."""
     account = site.accounts.find(name)
     role = site.manner.auth_role
     if account is None and role:

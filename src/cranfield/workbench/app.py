@@ -74,7 +74,7 @@ def application(site: Site) -> Starlette:
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
-    """What holds while the server runs: the number of its threads."""
+    """Set the number of threads while the server runs."""
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     yield
 

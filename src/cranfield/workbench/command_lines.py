@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/diff": ("cranfield judge diff {log} {a} [{b}] [{diff_runs}] [--policy {policy_of_a}]",),
     "/document": ("cranfield collection show {collection} --document {id}",),
     "/guidelines": ("cranfield judge guidelines {ws}",),
-    "/guidelines/edit": ("cranfield judge guidelines {ws} --write {file}",),
+    "/guidelines/edit": ("cranfield judge guidelines {ws} --guidelines {file}",),
     "/import": ("cranfield import {source} {ws}",),
     "/judge": (f"cranfield pool judge --judgments {{log}} --round {{round}} {ASSESS}",),
     "/judge/topics": ("cranfield judge status {log} [--round {round}]",),
@@ -108,16 +108,15 @@ def _by_policy(request: PageRequest) -> bool:
 
 
 def _values(request: PageRequest) -> dict[str, str | list[str]]:
-    """What fills a template: the parts of the workspace, the parameters of the page, and the files of its runs."""
+    """The values for a template: the parts of the workspace, the parameters of the page, and the files of its runs."""
     bench = request.site.bench
     names = {name: request.text(name) for name in request.query}
     places: dict[str, str | list[str]] = {**names, **places_of(bench), "me": request.name}
     paths = {run.name: f"{bench.name}/runs/{os.path.relpath(run.path, bench.runs_folder)}" for run in bench.runs()}
-    chosen = [paths[each] for each in request.texts("runs") if each in paths]
-    places["run_paths"] = chosen or list(paths.values())
-    if (
-        request.path in PAIRS and not request.blind and not nothing_judged(bench)
-    ):  # without names in the address the page shows the first two
+    selected = [paths[each] for each in request.texts("runs") if each in paths]
+    places["run_paths"] = selected or list(paths.values())
+    # Without names in the address the page shows the first two runs.
+    if request.path in PAIRS and not request.blind and not nothing_judged(bench):
         for field, first in zip(("one", "other"), paths, strict=False):
             names[field] = names.get(field) or first
     for field in ("one", "other"):

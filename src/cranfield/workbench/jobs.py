@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.base.errors import CranfieldError, DataError
 from cranfield.inputs.disk_caches import ROOM, CachedResult, RenderedResult, ResultCache
-from cranfield.store.jobs import find_job, write_job
+from cranfield.store.database import find_job, write_job
 from cranfield.workbench.question import QUESTIONS, WorkbenchQuestion
 from cranfield.workbench.worker_pool import AT_ONCE, FREEZE, WorkerPool, WorkerTask
 
@@ -221,7 +221,7 @@ class Jobs:
         return [("runs" if job.asked is None else job.asked.name, job.running()) for job in jobs]
 
     def cancel(self, id: str, by: str) -> bool:
-        """Cancel a question that is queued or computed; False if there is none of that id, or it cannot be cancelled."""
+        """Cancel a question that is queued or computed; False if no such question is under way, or it cannot be cancelled."""
         with self._lock:
             job = next((each for each in self._jobs.values() if each.id == id and each.asked is not None), None)
             if job is None:

@@ -3,7 +3,7 @@
 Each workspace has its own log, accounts, cookie, caches and storage in the browser. Accounts are not shared, because
 somebody may be a lead in one workspace and an assessor in the next; but signing in on the first page signs in to every
 workspace where this name has this password. A workspace that cannot be opened is listed with the reason, and the others
-are served. The first page shows nobody a workspace that they may not open.
+are served. The first page lists only workspaces that the visitor may open.
 
 The application of a workspace does not know its prefix: it sees paths without it. Addresses in pages and scripts get the
 prefix when they are sent (`rendering.under`).
@@ -65,12 +65,12 @@ def prefix_of(folder: str) -> str:
 
 def refuse_same_names(folders: Sequence[str]) -> None:
     """Raise DataError for folders whose prefixes would be the same, or those of the first page."""
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     for folder in folders:
         name = os.path.basename(os.path.abspath(folder))
         if name in RESERVED:
             raise DataError(f"{folder}: a workspace of several cannot be called {name}; rename the folder")
-        other = seen.setdefault(name.casefold(), folder)
+        other = names.setdefault(name.casefold(), folder)
         if other != folder:
             raise DataError(f"{other} and {folder} have the same name; rename one of the folders")
 
@@ -220,16 +220,16 @@ def _page(template: str, title: str, **values: Any) -> bytes:
 
 
 async def _missing(visit: _Visit) -> Response:
-    """An address of no workspace. What exists is not told to strangers."""
+    """The reply to an address that belongs to no workspace: strangers do not learn which workspaces exist."""
     raise NotFound("there is no such page", "The workspaces: /")
 
 
 async def _overview(visit: _Visit) -> Response:
     """The workspaces that the visitor may open; a stranger is asked for name and password."""
-    return _shown(visit)
+    return _first_page(visit)
 
 
-def _shown(visit: _Visit, problem: str = "", name: str = "", status: int = 200) -> Response:
+def _first_page(visit: _Visit, problem: str = "", name: str = "", status: int = 200) -> Response:
     server = visit.server
     rows = [
         {"name": each, "to": f"{server.sites[each].manner.path}/", "account": account.name, "role": account.role}
@@ -289,7 +289,7 @@ async def _sign_in(visit: _Visit) -> Response:
         return _with_cookies(cookies, "/")
     if refusal is not None:
         raise refusal
-    return _shown(visit, "Name and password do not match.", name, 401)
+    return _first_page(visit, "Name and password do not match.", name, 401)
 
 
 async def _create(visit: _Visit) -> Response:

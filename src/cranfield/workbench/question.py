@@ -103,7 +103,7 @@ class WorkbenchQuestion(Registered, ABC):
 
     def html(self, bench: Bench, answer: Answer) -> str:
         """The answer as a fragment of HTML, with its charts."""
-        from cranfield.reports.notebook import charts_of
+        from cranfield.reports.result_charts import charts_of
 
         charts = [(chart, "The table holds the numbers.") for chart in charts_of(answer)]
         return answer_html(answer) + figures_html(charts)

@@ -44,7 +44,7 @@ class StaticFile(NamedTuple):
 
 
 def under(prefix: str, html: str) -> str:
-    """A page of a workspace that is served under a prefix: pages and their answers name addresses without it.
+    """A page with the prefix of its workspace added to all addresses; templates name addresses without it.
 
     >>> under("/garden", '<a href="/runs">')
     '<a href="/garden/runs">'

@@ -50,14 +50,14 @@ def folders_to_serve(folders: Sequence[str], databases: Sequence[str], parent: s
         raise ConventionError("name the FOLDER of a workspace, several, or --workspaces FOLDER")
     if databases and (len(databases) != len(folders) or parent is not None):
         raise ConventionError("--db: expected one database per FOLDER, in their order, or none")
-    chosen = ServedFolders([*folders, *(workspaces_in(parent) if parent is not None else ())], databases, parent)
-    if chosen.several:
-        refuse_same_names(chosen.folders)
-    return chosen
+    served = ServedFolders([*folders, *(workspaces_in(parent) if parent is not None else ())], databases, parent)
+    if served.several:
+        refuse_same_names(served.folders)
+    return served
 
 
 def serve(
-    chosen: ServedFolders,
+    served: ServedFolders,
     manner: ServerSettings,
     say: Callable[[str], None],
     certificate: str | None = None,
@@ -68,11 +68,11 @@ def serve(
     from cranfield.workbench.app import application
 
     with ExitStack() as stack:
-        if not chosen.several:  # before a port is taken
-            bench = stack.enter_context(closing(open_bench(chosen.folders[0], chosen.database(chosen.folders[0]))))
+        if not served.several:  # before a port is taken
+            bench = stack.enter_context(closing(open_bench(served.folders[0], served.database(served.folders[0]))))
         socket, manner = bound(manner, limits)
-        opener = _SiteOpener(chosen, manner, socket, stack, say)
-        if chosen.several:
+        opener = _SiteOpener(served, manner, socket, stack, say)
+        if served.several:
             sites, app = opener.open_all()
         else:
             site = opener.site_of(bench, manner)
@@ -85,7 +85,7 @@ def serve(
                     _import_judgments(site.bench, say)
                 socket.listen()
                 opener.announce_all(sites)
-                if chosen.several:
+                if served.several:
                     welcome_to_all(sites, manner, say)
                 else:
                     welcome(sites[0], say)
@@ -99,7 +99,7 @@ class _SiteOpener:
 
     def __init__(
         self,
-        chosen: ServedFolders,
+        served: ServedFolders,
         manner: ServerSettings,
         socket: Listener,
         stack: ExitStack,
@@ -107,7 +107,7 @@ class _SiteOpener:
     ) -> None:
         from cranfield.workbench.worker_pool import WorkerPool
 
-        self.chosen, self.manner, self.socket, self.stack, self.say = chosen, manner, socket, stack, say
+        self.served, self.manner, self.socket, self.stack, self.say = served, manner, socket, stack, say
         self.workers = WorkerPool()
         self.passwords: Passwords | None = None
         self._listens = False
@@ -118,22 +118,22 @@ class _SiteOpener:
 
         sites: list[Site] = []
         broken: list[BrokenWorkspace] = []
-        for folder in self.chosen.folders:
+        for folder in self.served.folders:
             try:
                 sites.append(self.open_site(folder))
             except CranfieldError as error:
-                if len(self.chosen.folders) == len(broken) + 1:
+                if len(self.served.folders) == len(broken) + 1:
                     raise
                 name = os.path.basename(os.path.abspath(folder))
                 broken.append(BrokenWorkspace(name, str(error).replace(f"{os.path.abspath(folder)}{os.sep}", "")))
                 self.say(f"{name} is not served: {error}")
-        return sites, WorkspaceServer(self.manner, sites, broken, self.chosen.parent, self.open_site)
+        return sites, WorkspaceServer(self.manner, sites, broken, self.served.parent, self.open_site)
 
     def open_site(self, folder: str) -> Site:
         """One of several workspaces, under its prefix."""
         from cranfield.workbench.many_workspaces import prefix_of
 
-        bench = self.stack.enter_context(closing(open_bench(folder, self.chosen.database(folder))))
+        bench = self.stack.enter_context(closing(open_bench(folder, self.served.database(folder))))
         site = self.site_of(bench, replace(self.manner, path=prefix_of(bench.folder)))
         self.passwords = site.passwords = self.passwords or site.passwords
         if self._listens:
@@ -144,8 +144,8 @@ class _SiteOpener:
 
     def site_of(self, bench: Bench, manner: ServerSettings) -> Site:
         """A workspace as a site."""
+        from cranfield.workbench.backup import finish_restore
         from cranfield.workbench.jobs import Jobs
-        from cranfield.workbench.restore import finish_restore
 
         try:
             finish_restore(bench)

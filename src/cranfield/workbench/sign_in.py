@@ -166,7 +166,7 @@ class FailureCounter:
         attempts.last = now
 
     def fail(self, key: str, now: float) -> None:
-        """Count a failure; an attempt that was not begun is counted now."""
+        """Record that an attempt failed; count it, unless `begin` has counted it already."""
         attempts = self._current(key, now) or self._new(key, now)
         attempts.failed += not attempts.under_way
         attempts.under_way = max(0, attempts.under_way - 1)

@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cranfield.base.parameters import shortened
+from cranfield.commands.workspaces import StagingArea
 from cranfield.http.connections import ClientLimits
 from cranfield.http.refusal import Refusal
-from cranfield.inputs.staging import StagingArea
 from cranfield.judging.event_intake import KnownIds
 from cranfield.store.accounts import Accounts, is_name
 from cranfield.workbench.sign_in import Passwords, SignInThrottle

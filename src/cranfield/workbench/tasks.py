@@ -65,7 +65,7 @@ class Task:
     over: threading.Event = field(default_factory=threading.Event)
 
     def tell(self, done: int, total: int | None) -> None:
-        """Take the progress: so much of so much; without a total, the share is not known."""
+        """Store the progress; without a total, the share that is done is unknown."""
         self.progress = min(1.0, done / total) if total else None
 
     def values(self) -> dict[str, Any]:
@@ -159,8 +159,8 @@ class ModelTrainer:
         self.why: dict[str, str] = {}  # round → why its last training failed
         self.progress: float | None = None  # of the index of features, or of a round with many topics
         self._lock = threading.Lock()
-        self._wanted: dict[str, set[str] | None] = {}  # round → topics; None: all
-        self._looked: dict[str, float] = {}  # round → time of the last look at all its topics
+        self._waiting: dict[str, set[str] | None] = {}  # round → topics; None: all
+        self._last_looks: dict[str, float] = {}  # round → time of the last look at all its topics
         self._busy = False
 
     def want(self, plan: Round, topics: Collection[str] = ()) -> None:
@@ -169,13 +169,13 @@ class ModelTrainer:
             return
         with self._lock:
             now = self.clock()
-            whole = now - self._looked.get(plan.name, -LOOK_AGAIN) >= LOOK_AGAIN
-            before = self._wanted.get(plan.name, set())
+            whole = now - self._last_looks.get(plan.name, -LOOK_AGAIN) >= LOOK_AGAIN
+            before = self._waiting.get(plan.name, set())
             if not whole and not topics:
                 return
-            self._wanted[plan.name] = None if whole or before is None else {*before, *topics}
+            self._waiting[plan.name] = None if whole or before is None else {*before, *topics}
             if whole:
-                self._looked[plan.name] = now
+                self._last_looks[plan.name] = now
         self._begin()
 
     @property
@@ -186,10 +186,10 @@ class ModelTrainer:
 
     def _begin(self) -> None:
         with self._lock:
-            if self._busy or not self._wanted:
+            if self._busy or not self._waiting:
                 return
-            name = next(iter(self._wanted))
-            topics = self._wanted.pop(name)
+            name = next(iter(self._waiting))
+            topics = self._waiting.pop(name)
             self._busy = True
         bench = self.jobs.bench
         place = {"id": f"models of {name}", "folder": bench.folder, "db": bench.location}

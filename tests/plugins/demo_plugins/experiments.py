@@ -3,8 +3,8 @@
 import numpy as np
 
 from cranfield.experiments.interleaving.method import InterleavingMethod, ListEvidence, MixedList
-from cranfield.experiments.metrics.standard_metrics import ClickThrough
-from cranfield.experiments.user_models import User
+from cranfield.experiments.metrics.metric import ClickThrough
+from cranfield.experiments.simulated_world import User
 
 
 class Alternate(InterleavingMethod):

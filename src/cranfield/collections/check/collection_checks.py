@@ -491,7 +491,7 @@ class _CardUse:
         self._homes = [folder, os.path.dirname(os.path.abspath(folder))] if inside else [folder]
 
     def add(self, document: Document) -> None:
-        """Look at the fields of a document, and at the first bytes of its images."""
+        """Check the fields of a document, and the first bytes of its images."""
         self.seen |= document.fields.keys()
         for field in self.template.shown_fields:
             for path in image_paths(document, field) if field.type == IMAGE else ():

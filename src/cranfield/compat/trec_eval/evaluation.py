@@ -27,7 +27,7 @@ from cranfield.compat.trec_eval.values import LOWEST, MeasureInput, by_group, re
 from cranfield.evaluation.hits import Judgments, join
 from cranfield.evaluation.measures import measure
 from cranfield.evaluation.measures.preferences import ONLY, lines_of_run, with_first_nonrelevant
-from cranfield.formats.preference_files import PreferenceLevels
+from cranfield.formats.extras import PreferenceLevels
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from cranfield.base.errors import CranfieldError, DuplicateError
 from cranfield.base.kernels import HitRows, Index, LineLayout, Order, encode, hits_of_table, processors
 from cranfield.base.parameters import shortened, whole
 from cranfield.base.run import Run, TextSource
-from cranfield.formats.preference_files import PreferenceLevels, read_preferences, read_qrels_preferences
+from cranfield.formats.extras import PreferenceLevels, read_preferences, read_qrels_preferences
 from cranfield.formats.streams import open_buffer
 from cranfield.inputs.logs import file_or_qrels
 

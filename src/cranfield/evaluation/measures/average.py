@@ -204,10 +204,10 @@ class GAP(Measure):
 
     Each grade is some user's threshold; the measure adds up average precision's numerator over the thresholds, weighted
     by how many users have them, and divides by the most it could be. `gain` gives the share of users for whom a grade is
-    relevant: `linear` means equally many for each threshold, a table such as {1:0.3,2:1} that 30 % take grade 1 and the
-    others only grade 2 (only proportions count). On binary grades it is AP. Use it where grades matter and the whole
-    ranking does; not for the top of the list alone, where nDCG@k is read more easily. The lectures (000, 003) give nDCG
-    for several levels of judgment, and AP for two.
+    relevant. With `linear`, each threshold has equally many users. A table such as {1:0.3,2:1} says that 30 % accept
+    grade 1 and the others only grade 2; only proportions count. On binary grades it is AP. Use it where grades matter and
+    the whole ranking does; not for the top of the list alone, where nDCG@k is read more easily. The lectures (000, 003)
+    give nDCG for several levels of judgment, and AP for two.
 
     >>> from cranfield import evaluate
     >>> run = {"q": {"a": 3, "b": 2, "c": 1}}

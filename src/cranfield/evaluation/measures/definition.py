@@ -643,7 +643,7 @@ def _fitting(meanings: list[Meaning], cut: bool) -> Meaning:
 
 
 def _filled(means: dict[str, Any], typed: dict[str, str]) -> dict[str, Any]:
-    """The parameters behind another program's name; typed values may be part of one: GroupMean(of=P@{k})."""
+    """The parameters that another program's name stands for, with typed values filled in, as k in GroupMean(of=P@{k})."""
     answer: dict[str, Any] = dict(typed)
     for key, value in means.items():
         for name, text in typed.items():

@@ -207,7 +207,7 @@ class _Novelty(_BySubtopic):
 
     @abstractmethod
     def discount(self, rank: Longs | Ints) -> Floats:
-        """The factor of an answer at a rank."""
+        """The discount of an answer at each rank."""
 
     def gained(self, hits: Hits) -> Floats:
         """The total gain of a run's answers."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cranfield.base.kernels import HitRows, Strings
     from cranfield.base.kernels.table import Floats, Ints
-    from cranfield.formats.preference_files import PreferenceLevels
+    from cranfield.formats.extras import PreferenceLevels
 
 
 Matrix = npt.NDArray[np.bool_]

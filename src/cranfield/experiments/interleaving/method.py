@@ -372,7 +372,7 @@ def _chance(marks: Sequence[Sequence[int]], sizes: Sequence[int], upper: int, lo
 
 
 def _runs_out(marks: Sequence[Sequence[int]], lengths: Sequence[int], upper: int, lower: int) -> bool:
-    """Whether a ranking has no document left at the lower rank, with the pair in this or in swapped order."""
+    """Whether a ranking may run out of documents before the lower rank, with the pair in its order or swapped."""
     between = [ranks for place, ranks in enumerate(marks[:lower]) if place != upper]
     pair = marks[upper], marks[lower]
     return any(

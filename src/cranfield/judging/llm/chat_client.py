@@ -84,7 +84,7 @@ class Endpoint:
     """One model at one server; `ask` may be called by several threads."""
 
     def __init__(self, url: str, model: str, key: str | None = None, timeout: float = 120.0, most: int = 10**6) -> None:
-        from cranfield.retrieval.http.client import Client  # which loads ssl
+        from cranfield.retrieval.http_client import Client  # which loads ssl
 
         plain = re.split(r"[?#]", url, maxsplit=1)[0]
         if "@" in plain.partition("//")[2].partition("/")[0]:

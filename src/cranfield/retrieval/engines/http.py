@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import read_pairs
-from cranfield.retrieval.http.template import MISSING, at_path, filled, parameter_text, read_template, templates
+from cranfield.retrieval.http_template import MISSING, at_path, filled, parameter_text, read_template, templates
 from cranfield.retrieval.systems_under_test import Busy, Query, Ranking, System, id_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class HttpEngine(System):
     keeps_order = True
 
     def __init__(self, rest: str = "") -> None:
-        from cranfield.retrieval.http.client import Client  # imported late: it loads ssl
+        from cranfield.retrieval.http_client import Client  # imported late: it loads ssl
 
         super().__init__()
         kind, _, behind = rest.partition(":")

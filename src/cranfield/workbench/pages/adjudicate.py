@@ -1,7 +1,7 @@
-"""Adjudication: the lead decides where people differ, one document after the other, the largest difference first.
+"""Inter-annotator agreement, and adjudication: the lead decides where people differ, the largest difference first.
 
-Labels are anonymous: people are A, B, C … in a random order per document, which stays the same when the page is loaded
-again. The page holds no name, no id and no time of a label.
+For adjudication, labels are anonymous: people are A, B, C … in a random order per document, which stays the same when the
+page is loaded again. The page holds no name, no id and no time of a label.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from cranfield.base.errors import DataError
 from cranfield.base.results import Layout, Part, Table
+from cranfield.judging.agreement import VIEWS
 from cranfield.judging.disagreements import Disputes, decided_count, decision, last_decisions, opinions
 from cranfield.judging.event import Event, new_id
 from cranfield.reports.tables import letter
@@ -29,6 +30,7 @@ from cranfield.workbench.assessment import (
     image_hosts,
 )
 from cranfield.workbench.browser_events import refuse_first, refuse_withdrawal, script_events, subjects_in, submit_rows
+from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import current_hash
@@ -40,8 +42,10 @@ if TYPE_CHECKING:
     from cranfield.judging.event_intake import EventOutcome, Refusal
     from cranfield.judging.log import Transaction
 
+
 AHEAD = 2  # documents sent at once
 PATIENCE = 0.3  # seconds that a page waits for the list of disputes
+MEASURE = "nDCG@10"  # ranks the runs by the labels of each person
 LAST = 10  # own decisions in the list
 ROW_FIELDS = ("topic", "document", "grade", "note", "overrule")
 DISPUTES: WeakKeyDictionary[Bench, Disputes] = WeakKeyDictionary()
@@ -257,3 +261,15 @@ def _form_row(request: PageRequest) -> dict[str, Any]:
     about = {name: request.form_field(name) for name in ("topic", "document", "note") if request.form_field(name)}
     overrule = {"overrule": True} if request.form_field("overrule") else {}
     return {"id": key, **about, "grade": request.number("grade"), **overrule}
+
+
+@page("/agreement", LEAD, "jobs.ask agree", table=True, menu=("decide", 10, "Agreement"))
+def agreement(request: PageRequest) -> Page:
+    """Inter-annotator agreement with intervals, confusions, drift over time, and how each person's labels rank runs."""
+    round, by, measure = request.text("round"), request.text("by"), request.text("measure", MEASURE)
+    job = ask(request, "agree", round=round, by=by, measures=measure)
+    values = {"round": round, "by": by, "measure": measure}
+    with request.site.bench.log.reading() as transaction:
+        rounds = [plan.name for plan, _ in transaction.all_rounds()]
+    context = {"rounds": rounds, "views": VIEWS, "apart": job.answer["contradictions"] if job.answer else 0}
+    return answer_page(request, "Agreement", "agreement.html", values, context, job, ("live.js",))

@@ -50,10 +50,10 @@ def image(request: PageRequest) -> Page:
     number = request.whole("n", 0, most=MOST_IMAGES)
     template, content = request.site.bench.card(), request.site.document(identity)
     fields = () if template is None else template.shown_fields
-    shown = any((each.name, each.type) == (name, IMAGE) for each in fields) or request.may(
+    on_card = any((each.name, each.type) == (name, IMAGE) for each in fields) or request.may(
         LEAD
     )  # who may preview others
-    paths = image_paths(content, CardField(name, IMAGE)) if content is not None and shown else []
+    paths = image_paths(content, CardField(name, IMAGE)) if content is not None and on_card else []
     if number >= len(paths) or is_address(paths[number]):
         raise NotFound(f"the document {identity[:100]!r} has no such image in the workspace")
     file = request.site.bench.image(paths[number])
@@ -176,6 +176,6 @@ def save_card(bench: Bench, template: CardTemplate | None, before: str) -> None:
 
 
 def _hash(template: CardTemplate | None) -> str:
-    """What tells a template from another."""
+    """The hash of a template, to notice that somebody has changed it."""
     table = {} if template is None else template_table(template)
     return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()[:16]

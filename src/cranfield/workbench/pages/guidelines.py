@@ -63,8 +63,8 @@ def with_guidelines(bench: Bench, rows: Sequence[Any]) -> list[Any]:
         with bench.log.reading() as transaction:
             stored |= versions_by_hash(transaction, unknown).keys()
     return [
-        {**row, "guideline": seen if seen in stored else current} if label else row
-        for row, seen, label in zip(rows, sent, labels, strict=True)
+        {**row, "guideline": version if version in stored else current} if label else row
+        for row, version, label in zip(rows, sent, labels, strict=True)
     ]
 
 
@@ -92,16 +92,16 @@ def guidelines(request: PageRequest) -> Page:
     version = bench.guidelines()
     named, since = request.text("version"), request.text("since")
     try:
-        shown = version_named(history, named) if named else version
-        changes = changed_lines(version_named(history, since), shown) if since else None
+        page_version = version_named(history, named) if named else version
+        changes = changed_lines(version_named(history, since), page_version) if since else None
     except DataError:
         raise NotFound("there is no such version of the guidelines", "The list of versions: /guidelines") from None
     rows = [{name: getattr(each, name) for name in ("number", "hash", "author", "created")} for each in history]
-    values = {**version_values(shown), "in_force": shown.hash == version.hash, "history": rows}
+    values = {**version_values(page_version), "in_force": page_version.hash == version.hash, "history": rows}
     values |= {} if changes is None else {"changes": [each._asdict() for each in changes]}
     context = {
-        "html": markdown(shown.text, 2) if shown.text.strip() else "",
-        "shown": shown,
+        "html": markdown(page_version.text, 2) if page_version.text.strip() else "",
+        "shown": page_version,
         "previous": {each.number: _previous(history, each.number) for each in history},
         "since": since,
     }
@@ -115,7 +115,7 @@ def _previous(history: Sequence[Any], number: int) -> str:
 
 @action("/guidelines/read", ASSESSOR, "accounts.set_settings", reveals=NOTHING)
 def read(request: PageRequest) -> ActionResult:
-    """Note that one has read the guidelines in force, so that pages of judging no longer show what changed."""
+    """Record that the person has read the guidelines in force, so that pages of judging no longer show what changed."""
     accounts, current = request.site.accounts, current_hash(request.site.bench)
     accounts.set_settings(request.name, {**accounts.settings(request.name), READ: current})
     to = "/search" if request.form_field("from") == "search" else "/judge"

@@ -1,6 +1,6 @@
 """Imports by upload: the collection, new topics or judgments, and labels; the checks are those of the commands.
 
-Each file is the body of one request and waits in the state folder (`inputs.staging`). A second request imports what
+Each file is the body of one request and waits in the state folder (`commands.workspaces`). A second request imports what
 was uploaded, as a task with progress.
 """
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import CranfieldError, DataError
 from cranfield.base.text_layout import counted
+from cranfield.commands.workspaces import UPLOAD
 from cranfield.formats.importers.source import SOURCES
 from cranfield.http.refusal import Refusal
-from cranfield.inputs.staging import UPLOAD
 from cranfield.workbench.access_control import LEAD
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 from cranfield.workbench.tasks import FAILED, TaskError, TaskResult

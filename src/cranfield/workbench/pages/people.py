@@ -26,7 +26,7 @@ MOST = 2**31 - 1  # largest id
 
 
 def own_path(typed: str, prefix: str = "") -> str:
-    """The typed path without the prefix of its workspace, if it is of this workspace, else `/`: never another host."""
+    """A path of this workspace without the prefix of the workspace; any other path or host becomes `/`."""
     path = typed.removeprefix(prefix) if typed.startswith(f"{prefix}/") else ""
     safe = path.startswith("/") and not path.startswith("//") and "\\" not in path
     return path if safe and path.isprintable() and len(path) <= LONGEST_PATH else "/"

@@ -1,4 +1,4 @@
-"""The lead's pages on rounds: plan a round, see its cost, open it, follow it, change it, pause and close it."""
+"""The lead's pages on rounds: plan a round, see its cost, open it, follow it and its recall, change it, pause and close it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from cranfield.base.text_layout import counted
 from cranfield.commands.judging import lists_of, spread_over_people
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import judgment_source, qrels_of
+from cranfield.judging.adaptive_choice import find_models
 from cranfield.judging.guidelines_history import keep_guidelines
 from cranfield.judging.round_changes import ChangeRequest, change_round, round_documents
 from cranfield.judging.round_plan import PRIORITY, SHUFFLED, STATES, Round, RoundItem, plan_items, without_judged
+from cranfield.judging.round_recall import model_values
 from cranfield.judging.round_status import RoundStatus, Status, round_statuses
 from cranfield.judging.rounds import open_round, set_state
 from cranfield.pooling.strategy import STRATEGIES
 from cranfield.workbench.access_control import LEAD
-from cranfield.workbench.job_answers import ask
+from cranfield.workbench.job_answers import answer_page, ask
 from cranfield.workbench.links import link
 from cranfield.workbench.questions.pools import PoolPlanQuestion
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
@@ -261,7 +263,7 @@ def _lines(texts: Sequence[str]) -> list[str]:
 
 
 def _topics_by(request: PageRequest, plan: Round | None = None) -> dict[str, Any]:
-    """The fields of a change that say how topics find people; only what differs from the plan.
+    """The fields of a change that say how topics are given to people, without those that equal the plan.
 
     `topics_by` is any, even, named or choice; for named, `topic_people` has a line `TOPIC = NAME, NAME` for each topic.
     """
@@ -279,7 +281,7 @@ def _topics_by(request: PageRequest, plan: Round | None = None) -> dict[str, Any
 
 
 def _way(plan: Round) -> str:
-    """How the topics of a round find people."""
+    """How the topics of a round are given to people."""
     return "named" if plan.topic_people else "choice" if plan.choose_topics else "any"
 
 
@@ -335,3 +337,23 @@ def set_round(request: PageRequest) -> ActionResult:
         raise Refusal(problem, 409, advice="Load the page again, then decide.")
     set_state(log, name, state)
     return ActionResult(link("/round", name=name), {"name": name, "state": state})
+
+
+@page("/recall", LEAD, "jobs.ask recall", table=True, menu=("manage", 10, ""))
+def recall(request: PageRequest) -> Page:
+    """Recall of a round with the bound of `pool stop`, and the models of a strategy that reads documents."""
+    name, topic = request.required("round"), request.text("topic")
+    with request.site.bench.log.reading() as transaction:
+        plan, _ = transaction.find_round(name)
+        models = find_models(transaction, name, [topic] if topic else None)
+    reads = bool(plan.strategy) and STRATEGIES.named(plan.strategy).reads
+    trainer = request.site.trainer
+    if reads and plan.name not in trainer.why:
+        trainer.want(plan)
+    job = ask(request, "recall", round=name, topic=topic)
+    training: dict[str, Any] = {"busy": trainer.busy, "progress": trainer.progress, "why": trainer.why.get(name, "")}
+    training["why"] = request.site.public_text(training["why"])
+    values: dict[str, Any] = {"round": name, "topic": topic, "strategy": plan.strategy, "training": training}
+    values |= {"models": [model_values(each) for each in models]}
+    context = {"reads": reads}
+    return answer_page(request, f"Recall of round {name}", "recall.html", values, context, job)

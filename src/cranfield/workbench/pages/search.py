@@ -1,8 +1,8 @@
 """Search and judge: an assessor looks for documents of a topic with queries of their own, and judges results in place.
 
-The results follow from the query and the documents alone. Of the labels, the page shows the assessor's own: so it reveals
-nothing, and is open to those who judge blind. A label belongs to the round in which the document is the assessor's, else to
-no round; its list is the search, its rank that of the result.
+The results follow from the query and the documents alone. The page shows no labels but the assessor's own,
+so it is open to assessors who judge blind. If an open round has assigned the document to the assessor, the label belongs to
+that round; otherwise it belongs to none. The event records the query as its list, and the rank of the result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cranfield.workbench.keyboard_shortcuts import keys_on
 from cranfield.workbench.links import link
 from cranfield.workbench.pages.guidelines import guidelines_shown, with_guidelines
 from cranfield.workbench.pages.judge import label_rows, refuse_grade, texts_with_passages, with_passage_text
-from cranfield.workbench.questions.search_index import ready_index
+from cranfield.workbench.questions.collection import ready_index
 from cranfield.workbench.rendering import marked
 from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest, action, page
 

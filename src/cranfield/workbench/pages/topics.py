@@ -199,7 +199,7 @@ def _one_topic(request: PageRequest, name: str) -> Page:
 
 
 def _judged(request: PageRequest, topic: str) -> dict[str, str]:
-    """How many judgments of the topic there are now; empty if the page uses others."""
+    """The numbers of current judgments of the topic; empty if the page scores by other judgments."""
     if request.text("judgments") not in ("", LOG):
         return {}
     counts = count_current(request.site.bench.database, topic)
@@ -321,6 +321,6 @@ def label(request: PageRequest) -> Page:
 def _own_events(events: Sequence[Event], assessor: str) -> Iterator[Event]:
     """An assessor's own events without their position in the round and without the mark of repeats.
 
-    Both are the server's: the position tells gold and the order of the pool, which the assessor must not learn.
+    Both are the server's: the position would reveal gold and the order of the pool.
     """
     return (replace(event, rank=None, repeat=False) for event in events if event.assessor == assessor)

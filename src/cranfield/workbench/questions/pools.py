@@ -116,7 +116,7 @@ class PoolPlanQuestion(RunsQuestion):
     def judged(self, bench: Bench) -> Qrels | None:
         """The judgments of documents that are left out: the current ones; None if they are asked again, or there are none.
 
-        A strategy that samples draws from the whole pool: without some documents it would be no sample.
+        A strategy that samples draws from the whole pool: otherwise its sample would be biased.
         """
         nothing = bench.qrels is None and not has_labels(bench)
         if self.again or nothing or STRATEGIES.named(self.strategy).samples:
@@ -125,7 +125,7 @@ class PoolPlanQuestion(RunsQuestion):
 
 
 class RoundRecallQuestion(WorkbenchQuestion):
-    """What a round has found and what may be left, by topic."""
+    """The relevant documents that a round has found, and how many may be left, by topic."""
 
     name = "recall"
     activity = "estimating what is left to find"

@@ -1,7 +1,10 @@
-"""Tables with named columns: JSON lines, BEIR's data sets, CSV, Parquet.
+"""Tables with named columns (JSON lines, BEIR's data sets, CSV, Parquet), and MS MARCO's, which have no header.
 
 Columns are recognised by their usual names, or by `--field title=headline`; all other columns become the
 fields of the document or topic.
+
+MS MARCO's tables are collection.tsv (id, passage) or msmarco-docs.tsv (id, url, title, body), queries.*.tsv and qrels.*.tsv,
+with tabs. `--split dev.small` takes queries.dev.small.tsv and qrels.dev.small.tsv.
 """
 
 from __future__ import annotations
@@ -19,9 +22,18 @@ from cranfield.base.errors import BadLineError
 from cranfield.base.notifications import say, tell_used
 from cranfield.base.optional_packages import needed
 from cranfield.base.text_layout import counted
-from cranfield.formats.csv_tables import HEAD, as_utf8, choose_delimiter, dialect_in_words, is_wide, open_table, rows_of
+from cranfield.formats.csv_tables import (
+    DELIMITERS,
+    HEAD,
+    as_utf8,
+    choose_delimiter,
+    dialect_in_words,
+    is_wide,
+    open_table,
+    rows_of,
+)
 from cranfield.formats.frames import arrow_in_words
-from cranfield.formats.importers.source import CollectionSource, Files, ImportOptions, named_like, one_split
+from cranfield.formats.importers.source import CollectionSource, Files, ImportOptions, named_like, one_split, text_lines
 from cranfield.formats.named_columns import DOCUMENT
 from cranfield.formats.streams import decoded, json_rows, lines, run_name, wide_encoding
 from cranfield.formats.topic_tables import IDS as TOPIC_IDS
@@ -40,6 +52,9 @@ NARRATIVES = ("narrative", "narr")
 
 DOCUMENT_NAMES = ("documents?", "docs?", "corpus", "collection")
 TOPIC_NAMES = ("topics?", "quer(?:y|ies)")
+SPLIT = re.compile(
+    r"(?:msmarco-(?:docs|doc|passage)?\w*-?)?(?:queries|qrels)?[.-]?(.*?)(?:-(?:queries|qrels))?\.tsv", re.IGNORECASE
+)
 BATCH = 4096  # rows of Parquet per batch
 
 
@@ -213,7 +228,7 @@ class CsvLayout(TableSource):
         head, encoding, texts = self._opened(path)
         dialect = self.options.dialect
         dialect.tell_used()
-        delimiter = choose_delimiter(head, path, _names_columns, replace(dialect, encoding=None))
+        delimiter = choose_delimiter(head, path, _names_columns, replace(dialect, encoding=None), DELIMITERS)
         broken, skipped, header = False, 0, None
         for line, last, cells in rows_of(texts, path, delimiter):
             broken |= last > line
@@ -278,3 +293,65 @@ class ParquetLayout(TableSource):
         with arrow_in_words(path), parquet.ParquetFile(path) as table:
             batches = (batch.to_pylist() for batch in table.iter_batches(BATCH))
             yield from enumerate(chain.from_iterable(batches), 1)
+
+
+class MsMarcoLayout(CollectionSource):
+    """The passages or documents of MS MARCO, with the topics and judgments of one split."""
+
+    name = "msmarco"
+    about = "MS MARCO: collection.tsv or msmarco-docs.tsv, queries.SPLIT.tsv and qrels.SPLIT.tsv, without headers"
+    place = 6
+    own_tables = True
+    judged_only = True
+
+    @classmethod
+    def find(cls, path: str, options: ImportOptions) -> Files | None:
+        """A folder with these file names."""
+        documents = named_like(path, r"collection\.tsv", r"msmarco-docs\.tsv", r"fulldocs.*\.tsv")
+        if not documents or _has_header(documents[0], options.encoding or "utf-8"):
+            return None
+        return replace(cls.rest(path, options), documents=documents)
+
+    @classmethod
+    def rest(cls, folder: str, options: ImportOptions) -> Files:
+        topics = _by_split(named_like(folder, r".*queries.*\.tsv"))
+        qrels = _by_split(named_like(folder, r".*qrels.*\.tsv"))
+        if options.split is None and len(topics) <= 1 and len(qrels) <= 1:
+            return Files((), list(topics.values()), list(qrels.values()))
+        both = [name for name in topics if name in qrels]
+        split = one_split(both, options.split, folder, lacking=" with queries and qrels")
+        return Files((), [topics[split]], [qrels[split]])
+
+    def documents_in(self, path: str) -> Iterator[Document]:
+        """Two columns are a passage; four are a document with url and title."""
+        for number, line in self.lines(path):
+            cells, self.at = line.split("\t"), (path, number)
+            if len(cells) == 2 and cells[0]:
+                yield Document(cells[0], "", cells[1])
+            elif len(cells) == 4 and cells[0]:
+                yield Document(cells[0], cells[2], cells[3], {"url": cells[1]})
+            elif line:
+                expected = "id and passage, or id, url, title and body, with tabs between"
+                raise BadLineError(path, number, f"expected {expected}, found {len(cells)} columns: {line[:40]!r}")
+
+    def topics_in(self, path: str) -> Iterator[Topic]:
+        """An id, a tab and a question."""
+        for number, line in self.lines(path):
+            cells = line.split("\t")
+            if len(cells) != 2 and line:
+                raise BadLineError(path, number, f"expected id and question with a tab between, found {line[:60]!r}")
+            if line:
+                yield Topic(cells[0], cells[1].strip())
+
+
+def _has_header(path: str, encoding: str) -> bool:
+    first = next((line for _, line in text_lines(path, encoding)), "")
+    return first.split("\t")[0].casefold() in ("id", "_id", "doc_id", "docid", "pid", "docno", "document")
+
+
+def _by_split(paths: list[str]) -> dict[str, str]:
+    splits = {}
+    for path in paths:
+        match = SPLIT.match(os.path.basename(path))
+        splits[match[1] if match else os.path.basename(path)] = path
+    return splits

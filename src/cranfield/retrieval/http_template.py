@@ -31,7 +31,7 @@ from typing import Any
 from cranfield.base.package_files import folder
 from cranfield.base.schemas import Count, Text, TomlFile
 
-FOLDER = "retrieval/http/templates"
+FOLDER = "retrieval/http_templates"
 NAME = re.compile(r"\{([^{}]*)\}")
 MISSING = object()
 

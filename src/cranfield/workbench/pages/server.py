@@ -1,27 +1,27 @@
-"""Backup and restore in the browser: an archive to download, and an archive to upload.
+"""The work of the server, for leads: jobs under way, backup and restore.
 
-A backup is written into the state folder by a task and then streamed; only the last one is there. An upload waits with those
-of an import (`inputs.staging`).
+A backup is written into the state folder by a task and then streamed; only the last one is there. An upload waits with
+those of an import (`commands.workspaces`).
 """
 
 from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cranfield.base.text_layout import counted
 from cranfield.http.refusal import NotFound, Refusal
 from cranfield.inputs.workspace import own_folder
 from cranfield.workbench.access_control import LEAD
-from cranfield.workbench.backup import backup
-from cranfield.workbench.restore import restore_into
+from cranfield.workbench.backup import backup, restore_into
 from cranfield.workbench.routes import ActionResult, Download, Page, PageRequest, action, page
 from cranfield.workbench.tasks import FAILED, TaskResult
 
 if TYPE_CHECKING:
     from cranfield.workbench.site import Site
     from cranfield.workbench.tasks import Tell
+
 
 BACKUP, RESTORE = "backup", "restore"
 
@@ -107,3 +107,27 @@ def _restore(site: Site, tell: Tell) -> TaskResult:
         site.uploads.remove(BACKUP)
     summary = f"Restored {counted(restored.events, 'event')} and {counted(restored.files, 'file')} of {staged.name}."
     return TaskResult(summary, (), {"events": restored.events, "files": restored.files})
+
+
+@page("/jobs", LEAD, "jobs.under_way", menu=("manage", 95, "Running jobs"))
+def running_jobs(request: PageRequest) -> Page:
+    """The questions and tasks that are under way, with their progress."""
+    site = request.site
+    rows: list[dict[str, Any]] = [
+        {"id": job.id, "kind": name, "activity": job.activity, "progress": job.progress, "since": job.since}
+        for name, job in site.jobs.under_way()
+    ]
+    rows += [
+        {"id": "", "kind": task.kind, "activity": task.activity, "progress": task.progress, "since": task.started}
+        for task in site.tasks.under_way()
+    ]
+    return Page("Running jobs", "jobs.html", {"jobs": rows}, scripts=("live.js",))
+
+
+@action("/jobs", LEAD, "jobs.cancel")
+def cancel_job(request: PageRequest) -> ActionResult:
+    """Cancel a question; the pages that wait for it say so."""
+    id = request.form_field("id")
+    if not request.site.jobs.cancel(id, request.name):
+        raise NotFound(f"there is no running job {id[:20]!r}", "It may be done already.")
+    return ActionResult("/jobs", {"id": id})
