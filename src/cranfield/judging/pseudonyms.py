@@ -76,12 +76,15 @@ def pseudonymise(log: Log, name: str, pseudonym: str = "", by: str = "") -> Pseu
     own = [event for event in events if event.assessor == name]
     if any(event.source == MODEL for event in own):
         raise DataError(f"{shortened(name)!r} is an LLM judge, not a person")
-    taken = {event.assessor for event in events}
+    with log.reading() as transaction:  # also pseudonyms that were replaced since
+        given = set(transaction.connection.execute(select(tables.pseudonyms.c.name)).scalars())
+    taken = {event.assessor for event in events} | given
     chosen = pseudonym or next(each for each in map("person-{}".format, count(1)) if each not in taken)
     if not is_name(chosen):
         raise DataError(f"expected a pseudonym of letters and digits, found {shortened(chosen)!r}")
     if chosen in taken:
-        raise DataError(f"{log.name} has labels of {chosen!r} already; choose another pseudonym")
+        there = f"had the pseudonym {chosen!r}" if chosen in given else f"has labels of {chosen!r}"
+        raise DataError(f"{log.name} {there} already; choose another pseudonym")
     if isinstance(log, DatabaseLog):
         log.write(lambda transaction: _in_tables(transaction, name, chosen, by, len(own)))
     elif isinstance(log, LinesLog):
