@@ -18,6 +18,7 @@ from cranfield.formats.importers.collection_import import import_collection
 from cranfield.inputs.workspace import Bench, make_example, open_bench
 from cranfield.judging import Event, current_events, open_log
 from cranfield.judging.collection_judgments import ImportedJudgments, JudgmentFile, import_judgments
+from cranfield.judging.comparisons import PairComparison, PreferencePair, open_comparison
 from cranfield.judging.log_queries import decide_log, has_labels_of_people, qrels
 from cranfield.judging.policies import PEOPLE, PolicySettings, policies
 from cranfield.judging.round_plan import Round, RoundItem
@@ -411,6 +412,25 @@ def test_no_route_takes_a_label_of_a_topic_or_document_that_does_not_exist(site:
         assert (outcome["said"], outcome["reason"], outcome["why"]) == ("refused", words.split()[3], words)
         [outcome] = lead.send("/adjudicate.json", {"events": [{"id": "e2", **about}]}).json()["outcomes"]
         assert (outcome["said"], outcome["why"]) == ("refused", words)
+        for more in ({"grade": 1}, {"kind": "note", "note": "hm"}, {"kind": "skip"}):
+            event = {"id": "e3", "topic": topic, "document": document, **more}
+            [outcome] = lead.send("/judge.json", {"events": [event]}).json()["outcomes"]
+            assert (outcome["said"], outcome["why"]) == ("refused", words), more
+        [outcome] = lead.send("/search.json", {"events": [{"id": "e4", "query": "x", "rank": 1, **about}]}).json()[
+            "outcomes"
+        ]
+        assert (outcome["said"], outcome["why"]) == ("refused", words)
+    assert site.bench.log.place() == place
+
+
+def test_no_preference_for_a_document_that_does_not_exist_is_kept(site: Served) -> None:
+    pair = PreferencePair("-d", "-d", "none")
+    plan = PairComparison(name="c", kind="documents", one="a", other="b", pairs=(pair,))
+    open_comparison(site.bench.log, plan)
+    lead, place = site.client("ann"), site.bench.log.place()
+    event = {"id": "e1", "pair": 0, "said": "left"}
+    [outcome] = lead.send("/prefer.json", {"of": "c", "events": [event]}).json()["outcomes"]
+    assert (outcome["said"], outcome["why"]) == ("refused", "there is no document 'none'")
     assert site.bench.log.place() == place
 
 

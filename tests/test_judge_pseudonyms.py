@@ -185,3 +185,18 @@ def test_the_page_and_the_command_do_the_same(tmp_path: Path) -> None:
         site.bench.log.add([Event(topic="101", document="d002", grade=1, assessor="bob")])
         answer = cranfield("judge", "pseudonymise", tmp_path / "w" / "work.db", "bob", "--format", "json")
         assert json.loads(answer.out) | {"log": ""} == {"log": "", "pseudonym": "person-2", "events": 1, "notes": []}
+
+
+def test_a_pseudonym_that_was_replaced_is_not_given_again(location: str) -> None:
+    log = open_log(location)
+    log.add([Event(topic="q", document="d", grade=1, assessor=name) for name in ("ann", "bob", "cat")])
+    assert pseudonymise(log, "ann").pseudonym == "person-1"
+    assert pseudonymise(log, "person-1", "nobody").pseudonym == "nobody"
+    assert pseudonymise(log, "bob").pseudonym == "person-2"
+    with pytest.raises(DataError, match="had the pseudonym 'person-1' already; choose another"):
+        pseudonymise(log, "cat", "person-1")
+    log.close()
+    log = open_log(location)
+    log.verify()
+    assert {event.assessor for event in log.events()} >= {"nobody", "person-2", "cat"}
+    log.close()

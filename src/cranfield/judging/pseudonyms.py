@@ -76,12 +76,15 @@ def pseudonymise(log: Log, name: str, pseudonym: str = "", by: str = "") -> Pseu
     own = [event for event in events if event.assessor == name]
     if any(event.source == MODEL for event in own):
         raise DataError(f"{shortened(name)!r} is an LLM judge, not a person")
-    names = {event.assessor for event in events}
+    with log.reading() as transaction:  # also pseudonyms that were replaced since
+        earlier = set(transaction.connection.execute(select(tables.pseudonyms.c.name)).scalars())
+    names = {event.assessor for event in events} | earlier
     new_name = pseudonym or next(each for each in map("person-{}".format, count(1)) if each not in names)
     if not is_name(new_name):
         raise DataError(f"expected a pseudonym of letters and digits, found {shortened(new_name)!r}")
     if new_name in names:
-        raise DataError(f"{log.name} has labels of {new_name!r} already; choose another pseudonym")
+        conflict = f"had the pseudonym {new_name!r}" if new_name in earlier else f"has labels of {new_name!r}"
+        raise DataError(f"{log.name} {conflict} already; choose another pseudonym")
     if isinstance(log, DatabaseLog):
         log.write(lambda transaction: _in_tables(transaction, name, new_name, by, len(own)))
     elif isinstance(log, LinesLog):
