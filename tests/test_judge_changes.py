@@ -451,6 +451,14 @@ def play(location: str, seed: int, n: int) -> ChangingScene:
     return scene
 
 
+def test_of_two_leads_who_saw_the_same_round_one_changes_it(log: Log) -> None:
+    opened(log)
+    change_round(log, "r", ChangeRequest(order=SHUFFLED), "lea", seen=0)
+    with pytest.raises(DataError, match="someone else changed round 'r' meanwhile"):
+        change_round(log, "r", ChangeRequest(overlap=2), "leo", seen=0)
+    assert change_round(log, "r", ChangeRequest(overlap=2), "leo", seen=1).overlap == 2
+
+
 @pytest.mark.parametrize("location", ["sqlite", "lines", "postgresql"], indirect=True)
 def test_leads_change_a_round_at_once_while_people_judge(location: str) -> None:
     log = open_any_log(location)

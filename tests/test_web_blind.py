@@ -232,7 +232,8 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/judge": [
         {},
         *({"round": each} for each in ROUNDS),
-        *({"round": "pooled", "topic": topic, "document": each} for topic in TOPICS for each in POOL),  # others' too
+        *({"round": "pooled"} | subject for subject in (SUBJECTS[0], SUBJECTS[5], SUBJECTS[7])),
+        *({"round": "mixed", "topic": "t2", "document": each} for each in POOL),  # one has a label of others alone
         {"round": "entry"} | SUBJECTS[8],
         SUBJECTS[2],
         {"round": "pooled", "ahead": "1", "labels": "1"},

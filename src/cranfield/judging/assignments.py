@@ -100,7 +100,7 @@ def why_unqualified(connection: Connection, after: str, assessor: str) -> NoLeas
         .where(items.c.round == plan.name, items.c.role == "gold")
         .order_by(events.c.seq)
     )
-    answers: dict[int, list[Row[Any, Any, Any, Any, Any]]] = defaultdict(list)
+    answers: dict[int, list[Any]] = defaultdict(list)
     for row in connection.execute(query):
         answers[row.item].append(row)
     if any(rows[0].seq is None for rows in answers.values()):

@@ -85,8 +85,11 @@ class ChangeRequest:
     offer: Sequence[Subject] = ()  # skipped documents that everybody may get again
 
 
-def change_round(log: Log, name: str, request: ChangeRequest, by: str = "") -> Round:
-    """Change an open or paused round, and return its plan; DataError if the result could not be planned."""
+def change_round(log: Log, name: str, request: ChangeRequest, by: str = "", seen: int | None = None) -> Round:
+    """Change an open or paused round, and return its plan; DataError if the result could not be planned.
+
+    `seen` is the number of changes that the lead knows of: if there are more, someone else changed the round meanwhile.
+    """
 
     def work(transaction: Transaction) -> Round:
         transaction.alone()
@@ -96,6 +99,8 @@ def change_round(log: Log, name: str, request: ChangeRequest, by: str = "") -> R
             raise DataError(f"round {plan.name!r} is closed; reopen it to change it")
         documents = _documents(transaction.connection, plan.name)
         number = len(changes_of(transaction.connection, plan.name)) + 1
+        if seen is not None and seen != number - 1:
+            raise DataError(f"someone else changed round {plan.name!r} meanwhile: look at it again, then decide")
         change = _change(transaction.connection, plan, documents, request, number, transaction.now, by)
         after = change.of(plan)
         if after == plan and not change.items and not change.offered:

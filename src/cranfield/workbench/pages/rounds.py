@@ -252,7 +252,8 @@ def alter_round(request: PageRequest) -> ActionResult:
     depth = request.whole_form_field("depth", plan.depth, 1, 100_000) if request.form_field("depth").strip() else 0
     if depth and depth != plan.depth:
         wishes |= _deeper(bench, plan, depth)
-    after = change_round(bench.log, name, ChangeRequest(**wishes, **_topics_by(request, plan)), request.name)
+    seen = made if "changes" in request.form else None
+    after = change_round(bench.log, name, ChangeRequest(**wishes, **_topics_by(request, plan)), request.name, seen)
     request.site.trainer.want(after)
     return ActionResult(link("/round", name=name), {"name": name})
 
