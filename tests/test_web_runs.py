@@ -194,7 +194,7 @@ def test_an_empty_workspace_says_what_a_run_is(tmp_path: Path) -> None:
         reply = lead.get("/runs.json")
         assert (reply.status, "nothing is judged yet" in reply.json()["unjudged"]) == (200, True)
         page = lead.get("/runs?new=a.run").text
-        assert "There is 1 run: a.run. Nothing is judged yet" in page
+        assert "There is 1 run: a. Nothing is judged yet" in page
         assert "Add a run" in page  # the second run, too, is added here
         assert lead.get("/runs.csv").status == 409
 
