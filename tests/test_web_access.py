@@ -143,6 +143,25 @@ def test_menus_dialogs_and_folded_parts_at_each_width_and_zoom(
     assert not found, "\n".join(found)
 
 
+def test_on_a_phone_what_is_read_and_pressed_is_not_beside_the_screen(site: Served, browser: Any) -> None:
+    page = context_of(site, browser, 390, "light").new_page()
+    beside = (
+        "(all) => all.filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.outerHTML)"
+    )
+    for path, what in (("/", ".findings td"), ("/people", ".accounts button"), ("/api", ".routes tbody th")):
+        page.goto(path)
+        seen = page.locator(what)
+        assert seen.count(), path
+        assert seen.evaluate_all(beside) == [], path
+    page.context.close()
+
+
+def test_a_refusal_says_which_role_is_needed_and_which_one_somebody_has(site: Served) -> None:
+    assert (
+        "/judge is for the role assessor; vic has the role viewer." in site.client("vic", "viewer").get("/judge").text
+    )
+
+
 def wait_for_jobs(site: Served, paths: Iterable[str]) -> None:
     """A page reloads itself when its jobs are done, which would disturb a test that uses it."""
     client = site.client("zoe")
