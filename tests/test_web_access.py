@@ -1,4 +1,5 @@
-"""The pages for everybody: axe in light and dark, on a phone and a desk, without scripts, by touch, with a pasted password."""
+"""The pages for everybody: axe in light and dark, on a phone and a desk, at 200 % zoom, with open menus and dialogs; also
+without scripts, by touch, with a pasted password."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from browsers import EVIL, Watched
-from walks import RUN, filled, hostile, settled, walk
+from walks import PAIRS, ROUND, RUN, TOPIC, filled, hostile, settled, walk
 from workbench import PASSWORD, Served, example, served
 
 if TYPE_CHECKING:
@@ -18,9 +19,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WIDTHS = (390, 1280)
+ZOOMED = ((390, 1), (1280, 1), (1280, 2))  # pixels of the screen, and the zoom
 SCHEMES = ("light", "dark")
 SMALLEST = 24  # pixels, WCAG 2.2: 2.5.8
 SAMPLE = ("/", "/runs", "/topic", "/people", "/me", "/login", "/document?id=empty", "/rounds")
+WITH_KEYS = (
+    f"/judge?round={quote(ROUND)}",
+    f"/prefer?comparison={quote(PAIRS)}",
+    f"/search?topic={quote(TOPIC)}&query=roses",
+    "/adjudicate",
+)
+FOLDED = ("/", "/rounds/new?look=1&depth=2", f"/round?name={quote(ROUND)}", "/card", "/import", "/agreement")
 SMALL = """(least) => [...document.querySelectorAll("a[href], button, summary, input:not([type=hidden]), select, textarea")]
   .filter((each) => {
     const box = each.getBoundingClientRect();
@@ -55,16 +64,24 @@ def problems(page: Any) -> list[str]:
     return [*found, *([f"{wider} px wider than the window"] if wider > 0 else [])]
 
 
-def looked_at(site: Served, browser: Any, paths: list[str], width: int, scheme: str, smallest: int = 0) -> list[str]:
+def context_of(site: Served, browser: Any, width: int, scheme: str, zoom: int = 1) -> Any:
+    """A lead's browser. Zoom leaves so many times fewer pixels of CSS, as in a browser."""
+    size = {"width": width // zoom, "height": 800 // zoom}
+    how = {"viewport": size, "device_scale_factor": zoom, "color_scheme": scheme, "bypass_csp": True}
+    return site.context(browser, "zoe", "lead", **how)
+
+
+def looked_at(
+    site: Served, browser: Any, paths: list[str], width: int, scheme: str, smallest: int = 0, zoom: int = 1
+) -> list[str]:
     """The problems of some pages, each with its address, and what is smaller than so many pixels."""
-    size = {"width": width, "height": 800}
-    context = site.context(browser, "zoe", "lead", viewport=size, color_scheme=scheme, bypass_csp=True)
+    context = context_of(site, browser, width, scheme, zoom)
     page = context.new_page()
     found = []
     for path in paths:
         page.goto(path)
         small = page.evaluate(SMALL, smallest)
-        found += [f"{path} at {width} px, {scheme}: {each}" for each in (*problems(page), *small)]
+        found += [f"{path} at {width} px, zoom {zoom}, {scheme}: {each}" for each in (*problems(page), *small)]
     context.close()
     return found
 
@@ -78,12 +95,71 @@ def test_a_sample_of_pages_has_no_serious_finding_no_sideways_scrolling_and_noth
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "zoom"), ZOOMED)
 def test_every_page_has_no_serious_finding_and_no_sideways_scrolling(
-    site: Served, browser: Any, width: int, scheme: str
+    site: Served, browser: Any, width: int, zoom: int, scheme: str
 ) -> None:
-    found = looked_at(site, browser, walk(), width, scheme)
+    found = looked_at(site, browser, walk(), width, scheme, zoom=zoom)
     assert not found, "\n".join(found)
+
+
+def with_dialogs_open(site: Served, browser: Any, width: int, scheme: str, zoom: int = 1) -> list[str]:
+    """The problems of each open menu, of each list of keys and of the folded parts of a page."""
+    context = context_of(site, browser, width, scheme, zoom)
+    page = context.new_page()
+    found = []
+    page.goto("/rounds")
+    for name in ("Judge", "Look", "Decide", "Manage"):
+        page.locator(".menu summary", has_text=name).click()
+        found += [f"menu {name} at {width} px, zoom {zoom}, {scheme}: {each}" for each in problems(page)]
+    for path in WITH_KEYS:
+        page.goto(path)
+        page.locator("#help:not([hidden])").wait_for(state="attached")
+        page.evaluate(
+            "() => document.querySelector('#help').click()"
+        )  # on a phone there is no button, but a keyboard may be
+        page.locator("dialog[open]").wait_for()
+        found += [f"keys of {path} at {width} px, zoom {zoom}, {scheme}: {each}" for each in problems(page)]
+    for path in FOLDED:
+        page.goto(path)
+        page.evaluate("() => document.querySelectorAll('main details').forEach((each) => (each.open = true))")
+        found += [f"{path} unfolded at {width} px, zoom {zoom}, {scheme}: {each}" for each in problems(page)]
+    context.close()
+    return found
+
+
+def test_menus_dialogs_and_folded_parts_have_no_serious_finding(site: Served, browser: Any) -> None:
+    found = with_dialogs_open(site, browser, 390, "dark")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(("width", "zoom"), ZOOMED)
+def test_menus_dialogs_and_folded_parts_at_each_width_and_zoom(
+    site: Served, browser: Any, width: int, zoom: int, scheme: str
+) -> None:
+    found = with_dialogs_open(site, browser, width, scheme, zoom)
+    assert not found, "\n".join(found)
+
+
+def test_on_a_phone_what_is_read_and_pressed_is_not_beside_the_screen(site: Served, browser: Any) -> None:
+    page = context_of(site, browser, 390, "light").new_page()
+    beside = (
+        "(all) => all.filter((each) => each.getBoundingClientRect().right > innerWidth).map((each) => each.outerHTML)"
+    )
+    for path, what in (("/", ".findings td"), ("/people", ".accounts button"), ("/api", ".routes tbody th")):
+        page.goto(path)
+        seen = page.locator(what)
+        assert seen.count(), path
+        assert seen.evaluate_all(beside) == [], path
+    page.context.close()
+
+
+def test_a_refusal_says_which_role_is_needed_and_which_one_somebody_has(site: Served) -> None:
+    assert (
+        "/judge is for the role assessor; vic has the role viewer." in site.client("vic", "viewer").get("/judge").text
+    )
 
 
 def wait_for_jobs(site: Served, paths: Iterable[str]) -> None:

@@ -225,7 +225,7 @@ def test_no_key_and_no_place_is_told(site: Served) -> None:
 def test_where_no_model_was_asked_the_page_says_how(tmp_path: Path) -> None:
     with served(example(tmp_path / "w")) as empty:
         lead = empty.client("lea")
-        assert "cranfield judge ask work.db --pool pool.jsonl" in lead.get("/models").text
+        assert "cranfield judge ask w/work.db --pool pool.jsonl --collection w" in lead.get("/models").text
         assert lead.get("/models.json").json()["models"] == []
         assert lead.get("/models.csv").text.startswith("time,assessor")
         assert lead.get("/models.csv?table=probes").status == 409
@@ -244,7 +244,7 @@ def test_labels_that_were_added_can_be_calibrated_and_estimates_say_what_they_ne
         assert values["calibration"]["answer"]["findings"][0].startswith("gpt agrees with people")
         text = opened.client("lea").get("/models").text
         assert "its labels were imported" in text
-        assert "cranfield judge round work.db --pool FILE --sample N" in text
+        assert "cranfield judge round w/work.db --pool FILE --sample N" in text
 
 
 def test_a_model_that_nobody_can_be_held_against_is_told_so(tmp_path: Path) -> None:

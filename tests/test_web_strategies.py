@@ -214,3 +214,11 @@ def test_the_recall_curve_counts_a_document_once_however_many_people_label_it(si
     answer = recall(site, "round=twice")["answer"]
     assert answer["judged"] >= 10
     assert answer["curve"][-1] == [answer["judged"], answer["relevant"]]
+
+
+def test_labels_of_leased_documents_are_missing_too(site: Served) -> None:
+    begin(site, "depth", "leased")
+    judge(site.client("bob", "assessor"), "leased", 3)
+    values = site.client("ann").get("/round.json?name=leased").json()
+    assert values["out"] > 0
+    assert values["advice"] == f"{values['places'] - 3} of {values['places']} labels are still missing."
