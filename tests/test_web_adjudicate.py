@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -46,7 +47,10 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]
     db = None
     if request.param == "postgresql":
         db = location_of(request.param, tmp_path, request.getfixturevalue("postgres"))
-    with served(example(tmp_path / "w"), db) as opened:
+    folder = example(tmp_path / "w")
+    with (folder / "documents.jsonl").open("a") as file:
+        file.write(json.dumps({"id": EVIL, "title": EVIL, "text": EVIL}) + "\n")
+    with served(folder, db) as opened:
         opened.bench.log.add(labels())
         yield opened
 
