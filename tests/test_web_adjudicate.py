@@ -237,7 +237,7 @@ def test_several_are_decided_by_keys(anywhere: Served, browser: Any) -> None:
             route.continue_()
 
     page.route("**/adjudicate.json*", answer)
-    page.get_by_role("button", name="Take them up again").click()
+    page.get_by_role("button", name="Show them now").click()
     page.locator("#doc-id", has_text="d004").wait_for()
     page.keyboard.press("3")
     page.locator("#progress", has_text="0 to decide, 5 decided").wait_for()
