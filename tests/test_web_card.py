@@ -359,7 +359,7 @@ def test_lists_name_a_document_by_the_title_of_its_card_uncut(tmp_path: Path) ->
         titles = {entry["title"] for side in ("left", "right") for entry in sides[side]["entries"]}
         assert titles == {f"1 {LONG}".strip(), f"3 {LONG}".strip()}
         page = site.client("lea", "lead").get("/topic?topic=q1&one=a.json&other=b.json&document=p1").text
-        assert page.count(f"1 {LONG}".strip()) >= 2  # in the list and the pane
+        assert f"1 {LONG}".strip() in page  # in the pane
 
 
 def test_the_script_asks_for_images_under_the_prefix_of_the_workspace() -> None:
