@@ -357,7 +357,7 @@ def test_topics_without_common_words_are_named(tmp_path):
 
 
 def test_every_kind_of_problem_can_be_found_and_is_documented():
-    here = Path(__file__).read_text(encoding="utf-8")
+    here = "".join(Path(__file__).with_name(name).read_text() for name in ("test_collection.py", "test_card.py"))
     text = (Path(__file__).parents[1] / "docs" / "collections.md").read_text(encoding="utf-8")
     for name, code in COLLECTION_CODES.items():
         assert f'"{name}"' in here, name

@@ -130,7 +130,7 @@ def test_intervals_leave_out_each_topic_against_coefficients_of_the_rest(tmp_pat
 def test_the_text_names_the_topics_that_intervals_are_over(tmp_path):
     two_people(tmp_path, topics=6)
     answer = cranfield("judge", "agree", "ann.txt", "bob.txt", folder=tmp_path)
-    assert "2 people on 72 documents of 6 topics with two labels or more: krippendorff" in answer.out
+    assert "2 people on 72 documents of 6 topics with two labels or more: Krippendorff's alpha" in answer.out
     assert "independent" not in answer.both
     same = [
         cranfield("judge", "agree", "ann.txt", "bob.txt", *more, folder=tmp_path).out for more in ((), ("--seed", 5))

@@ -441,7 +441,10 @@ def test_an_interval_says_what_limits_it():
     alike_all = agreement(Labels.of_confusion([[0, 20], [0, 0]]), "raw")
     assert alike_all.doubts == ("all items were labelled in the same way: no interval",)
     few = agreement(Labels.of_confusion([[9, 1], [1, 1]]), "cohen")
-    assert few.doubts[0] == "12 items: below 50 an interval holds less often than it says"
+    assert (
+        few.doubts[0]
+        == "12 items: with fewer than 50, an interval contains the true value less often than its level says"
+    )
     assert "of 1,000 resamples have no value" in few.doubts[1]
     assert agreement(TWO, "cohen").doubts == ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -46,7 +47,10 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]
     db = None
     if request.param == "postgresql":
         db = location_of(request.param, tmp_path, request.getfixturevalue("postgres"))
-    with served(example(tmp_path / "w"), db) as opened:
+    folder = example(tmp_path / "w")
+    with (folder / "documents.jsonl").open("a") as file:
+        file.write(json.dumps({"id": EVIL, "title": EVIL, "text": EVIL}) + "\n")
+    with served(folder, db) as opened:
         opened.bench.log.add(labels())
         yield opened
 
@@ -233,7 +237,7 @@ def test_several_are_decided_by_keys(anywhere: Served, browser: Any) -> None:
             route.continue_()
 
     page.route("**/adjudicate.json*", answer)
-    page.get_by_role("button", name="Take them up again").click()
+    page.get_by_role("button", name="Show them now").click()
     page.locator("#doc-id", has_text="d004").wait_for()
     page.keyboard.press("3")
     page.locator("#progress", has_text="0 to decide, 5 decided").wait_for()

@@ -62,6 +62,7 @@ PAGE = {
     "url": "https://tea.example/how-to?x=<b>",
     "site": "tea.example",
     "date": "2026-03-01",
+    "description": "Water of 95 degrees, three minutes, a warm pot; with milk, with sugar, or with neither of them.",
     "image": "tea.png",
 }
 ODD = {
@@ -326,6 +327,7 @@ def test_the_script_draws_the_card_that_the_server_draws(site: Served, browser: 
     page.keyboard.press("s")
     page.locator("#doc-id", has_text="p3").wait_for()
     assert "of-image Image: [Image: How to brew tea] /image?id=p3&field=image&n=0" in page.evaluate(DRAWN)
+    assert f"of-text long Description: {PAGE['description']}" in page.evaluate(DRAWN)  # over the whole width
     page.keyboard.press("z")
     page.locator("#doc-id", has_text="p1").wait_for()
     assert page.evaluate(DRAWN) == drawn
@@ -335,9 +337,29 @@ def test_the_script_draws_the_card_that_the_server_draws(site: Served, browser: 
 
 
 def test_the_server_adds_no_blank_to_a_value(site: Served) -> None:
+    assert (
+        '<div class="of-text long"><dt>Description</dt>' in site.client("ann", "assessor").get("/document?id=p3").text
+    )
     page = site.client("ann", "assessor").get("/document?id=p1").text
     assert '<dt>Price</dt><dd><span dir="auto">12.50 EUR</span></dd>' in page
     assert '<dd><a href="https://shop.example/tea?id=1" target="_blank" rel="noopener noreferrer" dir="auto">' in page
+
+
+def test_lists_name_a_document_by_the_title_of_its_card_uncut(tmp_path: Path) -> None:
+    card = 'fields = [{name = "product", type = "title"}]'
+    with site_of(tmp_path, card, *({"id": f"p{n}", "text": "Tea.", "product": f"{n} {LONG}"} for n in (1, 3))) as site:
+        open_round(site.bench.log, Round(name="all", scale=(0, 1, 2)), [RoundItem("q1", "p1")])
+        open_comparison_of_runs(site.bench, "lists", "lists", "a.json", "b.json", depth=2)
+        ann = site.client("ann", "assessor")
+        event = {"id": "e1", "topic": "q1", "document": "p1", "grade": 1}
+        ann.get("/judge.json?round=all")
+        ann.send("/judge.json", {"round": "all", "events": [event], "n": 0})
+        assert ann.get("/judge.json?round=all").json()["labels"][0]["title"] == f"1 {LONG}".strip()
+        sides = ann.get("/prefer.json?comparison=lists").json()["pairs"][0]
+        titles = {entry["title"] for side in ("left", "right") for entry in sides[side]["entries"]}
+        assert titles == {f"1 {LONG}".strip(), f"3 {LONG}".strip()}
+        page = site.client("lea", "lead").get("/topic?topic=q1&one=a.json&other=b.json&document=p1").text
+        assert f"1 {LONG}".strip() in page  # in the pane
 
 
 def test_the_script_asks_for_images_under_the_prefix_of_the_workspace() -> None:

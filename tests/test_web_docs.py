@@ -45,8 +45,12 @@ def test_every_request_on_the_page_is_answered(tmp_path: Path) -> None:
     assert len(answers) == 7
     assert json.loads(answers[1])["id"] == "d002"
     assert json.loads(answers[3])["name"] == "new"
-    assert json.loads(answers[5])["documents"] == 1
-    assert answers[6] == "topic,document,grade\n101,d002,3\n"
+    judged = {
+        tuple(line.split()) for line in (folder / "qrels.txt").read_text().splitlines()
+    }  # and one label that agrees
+    assert json.loads(answers[5])["documents"] == len(judged)
+    assert ("101", "0", "d002", "3") in judged
+    assert {tuple(line.split()) for line in answers[6].splitlines()} == judged
 
 
 def test_the_pages_and_roles_that_it_names_exist() -> None:

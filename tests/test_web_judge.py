@@ -656,7 +656,7 @@ def test_every_key_does_what_the_list_says(site: Served, browser: Any) -> None:
     shows(page, "d02")
     press("0")
     press("j")
-    page.locator("#looking", has_text="You said 0").wait_for()
+    page.locator("#looking", has_text="Your label: 0").wait_for()
     press("j")
     page.locator("#looking", has_text="cannot judge").wait_for()
     press("k")
@@ -988,6 +988,7 @@ def test_two_assessors_judge_each_document_twice_on_postgresql(tmp_path: Path, b
             watched = at(site, browser, "pg", who)
             for document in documents:
                 shows(watched.page, document)
+                watched.page.wait_for_timeout(400)  # the same key within 0.3 s would be a hasty repeat
                 watched.page.keyboard.press("3")
             watched.page.locator("#nothing-title", has_text="Nothing is left").wait_for()
             quiet(watched, site)

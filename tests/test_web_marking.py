@@ -38,6 +38,10 @@ ACROSS = """() => {  // words on both sides of a cut between two pieces
   const [one, other] = [...document.querySelectorAll("#text .piece")].slice(-2).map((each) => each.textContent);
   return one.slice(-9) + other.slice(0, 9);
 }"""
+VISIBLE = """() => {
+  const { top, bottom } = document.querySelector("mark.at").getBoundingClientRect();
+  return top > 0 && bottom < document.getElementById("form").getBoundingClientRect().top;
+}"""
 LIT = "() => [...(CSS.highlights.get('passage') || [])].map(String)"
 
 
@@ -179,6 +183,52 @@ def test_a_word_at_the_end_of_five_megabytes_is_found_and_so_is_one_at_its_start
     assert page.locator("#cut").is_hidden()
     assert page.locator("#text").evaluate("text => text.textContent.length") == len(HUGE)
     quiet(watched, site)
+
+
+def test_a_hit_at_the_end_of_five_megabytes_is_scrolled_into_view(site: Served, browser: Any) -> None:
+    page = at(site, browser, opened(site, "far", ["huge", "d01"])).page
+    shows(page, "huge")
+    page.locator("#find").fill("And no more.")
+    page.locator("#hits", has_text="1 of").wait_for()
+    page.keyboard.press("Shift+Enter")  # the last hit, in a piece that was not laid out
+    page.locator("#hits", has_text="5000 of").wait_for()
+    page.wait_for_function(VISIBLE)
+    page.wait_for_timeout(300)
+    assert page.evaluate(VISIBLE)
+
+
+def test_a_phrase_is_found_across_line_breaks_and_however_its_accents_are_written(site: Served, browser: Any) -> None:
+    page = at(site, browser, opened(site, "phrase", ["d00"])).page
+    for wanted, found in (("flutters.  more on", 1), ("caf\u00e9 noir", 0)):
+        page.locator("#find").fill(wanted)
+        page.locator("#hits", has_text="1 of 1" if found else "not found").wait_for()
+    places = "async ([text, wanted]) => (await import('/static/text.js')).places(text, wanted)"
+    for text in ("Cafe\u0301\r\nnoir", "a caf\u00e9  noir"):
+        for wanted in ("cafe\u0301 noir", "caf\u00e9 noir"):
+            [[start, end]] = page.evaluate(places, [text, wanted])
+            assert text[start:end].split() == text.removeprefix("a ").split()
+    assert page.evaluate(places, ["cafe noir", "caf\u00e9 noir"]) == []
+    assert page.evaluate(places, ["a.b*c", ".b*"]) == [[1, 4]]
+
+
+def test_the_text_of_a_mark_is_listed_after_a_reload_although_its_part_is_not_shown(site: Served, browser: Any) -> None:
+    page = at(site, browser, opened(site, "elsewhere", ["huge", "d01"])).page
+    shows(page, "huge")
+    page.get_by_role("link", name="Show all").click()
+    page.locator("#cut").wait_for(state="hidden")
+    mark(page, 0, 7)
+    assert marks(page) == ["Nothing"]
+    page.reload()
+    page.locator("#form[data-ready]").wait_for(state="attached")
+    page.locator("#cut", has_text="60,000 of").wait_for()
+    assert marks(page) == ["Nothing"]
+    page.keyboard.press("1")
+    shows(page, "d01")
+    page.reload()
+    page.locator("#form[data-ready]").wait_for(state="attached")
+    page.keyboard.press("j")  # the server's own record of the label
+    shows(page, "huge")
+    assert marks(page) == ["Nothing"]
 
 
 def test_without_a_connection_the_search_says_that_it_saw_a_part(site: Served, browser: Any) -> None:

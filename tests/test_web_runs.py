@@ -212,7 +212,7 @@ def test_in_the_browser_a_bad_file_is_shown_by_line_and_a_good_one_is_added(own:
     seen = Watched(own.context(browser, "ann", "lead", viewport={"width": 390, "height": 800}))
     page = seen.page
     page.goto("/runs")
-    choose = page.get_by_label("File")
+    choose = page.get_by_label("File", exact=True)
     choose.set_input_files({"name": "seen.run", "mimeType": "text/plain", "buffer": GOOD + b"<img src=x> Q0 d1 1\n"})
     page.get_by_role("button", name="Check and add").click()
     page.get_by_text("seen.run was not added. Nothing was changed. Correct the file and add it again.").wait_for()

@@ -341,13 +341,13 @@ def test_text_note_and_doubt_by_keys_and_by_mouse(site: Served, browser: Any) ->
     page.keyboard.type("why 2")
     page.keyboard.press("Enter")
     page.keyboard.press("2")
-    page.locator("#r1 .own").get_by_text("you: 2?").wait_for()
+    page.locator("#r1 .own").get_by_text("your label: 2?").wait_for()
     page.locator("#r2 button.grade").nth(1).dblclick()  # a double click is one label
     events = settled(site, "lou", 2)
     assert [(event.grade, event.sure, event.note) for event in events] == [(2, False, "why 2"), (1, True, "")]
     page.reload()
     page.wait_for_selector("body[data-search=ready]")
-    assert page.locator("#r1 .own").inner_text() == "you: 2?"
+    assert page.locator("#r1 .own").inner_text() == "your label: 2?"
     page.locator("#r1 details.further summary").click()
     page.locator("#r1 .withdraw").click()
     assert [event.kind for event in settled(site, "lou", 3)][2] == "withdrawal"
@@ -386,7 +386,7 @@ def test_searching_and_judging_works_without_scripts_on_a_phone(site: Served, br
     page.get_by_label("Search", exact=False).first.fill("heat 7")
     page.get_by_role("button", name="Search").click()
     page.locator("#r1").get_by_role("button", name="highly relevant").click()
-    page.locator("#r1 .own").get_by_text("you: 2").wait_for()
+    page.locator("#r1 .own").get_by_text("your label: 2").wait_for()
     assert [(event.document, event.list) for event in own_events(site, "oli")] == [("d07", "search: heat 7")]
     context.close()
 

@@ -257,23 +257,32 @@ def document_card(
     """
     if template is None:
         return DocumentCard(document.title)
-    row = {"id": document.id, **document.fields, TITLE: document.title, TEXT: document.text}
-    title, text_label = document.title, ""
+    row = _row(document)
+    text_label = ""
     above: list[CardPart] = []
     below: list[CardPart] = []
     parts = above
     for field in template.shown_fields:
         if field.name == TEXT:
             parts, text_label = below, field.label or ""
-        elif field.type == TITLE:
-            title = " ".join(map(_plain, _listed(row.get(field.name)))) or title
         if field.type == TITLE or field.name in (TEXT, TITLE):
             continue
         images = field.type == IMAGE
         all_values = _images(document, field, row, template.image_hosts, local_image) if images else _values(field, row)
         if values := list(islice(all_values, MOST_VALUES)):
             parts.append(CardPart(field.name, field.type, field.title, values))
-    return DocumentCard(title, above, below, text_label)
+    return DocumentCard(document_title(template, document), above, below, text_label)
+
+
+def document_title(template: CardTemplate | None, document: CardSource) -> str:
+    """The title of a document's card, alone: lists name the document by it, too."""
+    field = None if template is None else next((each for each in template.shown_fields if each.type == TITLE), None)
+    values = [] if field is None else _listed(_row(document).get(field.name))
+    return " ".join(map(_plain, values)) or document.title
+
+
+def _row(document: CardSource) -> dict[str, Any]:
+    return {"id": document.id, **document.fields, TITLE: document.title, TEXT: document.text}
 
 
 def card_text(card: DocumentCard, text: str) -> str:

@@ -155,7 +155,7 @@ class Agreements(Answer):
         interval = "" if math.isnan(main.low) else f" [{main.low:.3f}, {main.high:.3f}]"
         of_topics = f" of {main.clusters:,} topics" if main.clusters else ""
         about = f"{who} on {items:,} documents{of_topics} with two labels or more"
-        return f"{self.name}: {about}: {main.coefficient} {main.value:.3f}{interval}{same}"
+        return f"{self.name}: {about}: {stats.title_of(main.coefficient)} {main.value:.3f}{interval}{same}"
 
     def _matrix(self, how: Layout) -> Iterator[Part]:
         names = [_short(grade) for grade in self.labels.scale.names]
@@ -189,7 +189,16 @@ class Agreements(Answer):
             yield Table(["labels of", "measure", "tau with current labels", "documents"], rows)
         several = [each for each in self.people if each.shared]
         if several and (how.every or self.view == "assessor"):
-            head = ["assessor", "shared", "as others", "first half", "second", "mean", "others' mean", "seconds"]
+            head = [
+                "assessor",
+                "shared",
+                "same as others",
+                "first half",
+                "second half",
+                "mean",
+                "others' mean",
+                "seconds",
+            ]
             head.append("gold right")
             yield Table(head, [_row(each, how) for each in several])
 

@@ -11,6 +11,7 @@ words.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -263,6 +264,16 @@ def coefficient(name: str) -> AgreementCoefficient:
     ('cohen(weights=linear)', "Krippendorff's alpha")
     """
     return AgreementCoefficient.named(name)
+
+
+def title_of(name: str) -> str:
+    """A coefficient in words.
+
+    >>> title_of("krippendorff(metric=ordinal)"), title_of("fleiss")
+    ("Krippendorff's alpha (ordinal)", "Fleiss' kappa")
+    """
+    title, values = coefficient(name).title, re.findall(r"=([^,()]+)", name)
+    return f"{title} ({', '.join(values)})" if values else title
 
 
 COEFFICIENTS = AgreementCoefficient.registry
@@ -628,7 +639,7 @@ def patterns_of_several(patterns: Patterns) -> Bools:
 
 
 def _few_items(items: int) -> tuple[str, ...]:
-    few = f"{items} items: below {FEW_ITEMS} an interval holds less often than it says"
+    few = f"{items} items: with fewer than {FEW_ITEMS}, an interval contains the true value less often than its level says"
     return (few,) if items < FEW_ITEMS else ()
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from cranfield.base.card import CardPart, CardTemplate, document_card
+from cranfield.base.card import CardPart, CardTemplate, document_card, document_title
 from cranfield.base.collection import Document
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
@@ -38,7 +38,6 @@ Subject = tuple[str, str]  # topic and document
 AHEAD = 3  # documents leased at once; an adaptive round leases one
 PAGE = 20  # own labels on a page, and those from which the pace is computed
 LONGEST = 60_000  # characters of a text that are sent; the page of the document has all of them
-LONGEST_TITLE = 200  # characters, in the list of one's labels
 BEFORE = 10_000  # characters sent before the best passage of a longer text
 SHARE = 20  # counting takes at most 1/20 of the time
 BINARY = (0.0, 1.0)  # the grades if neither the round nor the collection names any
@@ -322,21 +321,22 @@ def _own(
         labels = own_labels(transaction, plan.name, assessor, PAGE + 1, first)
         about = None if subject is None else own_label(transaction, plan.name, assessor, subject)
         own = own_pace(transaction, plan.name, assessor, PAGE)
+    card = bench.card()
     return {
         "progress": round_progress(bench, plan, assessor, own),
-        "labels": [own_label_view(documents, event) for event in labels[:PAGE]],
+        "labels": [own_label_view(documents, event, card) for event in labels[:PAGE]],
         "more_labels": len(labels) > PAGE,
-        "label": None if about is None else own_label_view(documents, about),
+        "label": None if about is None else own_label_view(documents, about, card),
     }
 
 
-def own_label_view(documents: Documents, event: Event) -> OwnLabel:
+def own_label_view(documents: Documents, event: Event, template: CardTemplate | None) -> OwnLabel:
     """A label of the assessor with the title of its document."""
     try:
         document = documents(event.document)
     except DataError:
         document = None
-    title = "" if document is None else document.title[:LONGEST_TITLE]
+    title = "" if document is None else document_title(template, document)
     fields = (event.kind, event.grade, event.sure, event.note, event.passage, event.passages, event.time)
     return OwnLabel(event.id, event.topic, event.document, title, *fields)
 

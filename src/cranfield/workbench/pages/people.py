@@ -161,7 +161,7 @@ def me(request: PageRequest, token: str = "") -> Page:
     has_password = request.site.manner.accounts and accounts.password_hash(request.name) is not None
     by_proxy = bool(request.site.manner.auth_header)
     context = {"has_password": has_password and not by_proxy, "by_proxy": by_proxy, "token": token}
-    return Page(request.name, "me.html", values, context)
+    return Page(request.name, "me.html", values, context, scripts=("sign-out.js",))
 
 
 @action("/me", VIEWER, "accounts.set_settings", reveals=NOTHING)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cranfield.base.card import document_title
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Layout, Part, Table
@@ -47,7 +48,7 @@ from cranfield.workbench.routes import NOTHING, ActionResult, Page, PageRequest,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.base.card import CardPart
+    from cranfield.base.card import CardPart, CardTemplate
     from cranfield.base.run import Run
     from cranfield.inputs.workspace import Bench
     from cranfield.judging.event_intake import EventOutcome, Refusal
@@ -276,8 +277,12 @@ def _work(
         why = f"comparison {plan.name} is {state}" if state != OPEN else "nothing is left for you to compare"
     needs = needs_of(bench, [plan.pairs[place].topic for place in next_places])
     queries = {topic: need["title"] for topic, need in needs.items()}
-    views = partial(document_view, request.site.document, template=bench.card())
-    pairs = [_pair_view(request.site.document, views, plan, assessor, place, queries) for place in next_places]
+    card = bench.card()
+    views, entries = (
+        partial(document_view, request.site.document, template=card),
+        partial(_entry, request.site.document, card),
+    )
+    pairs = [_pair_view(entries, views, plan, assessor, place, queries) for place in next_places]
     return PreferenceWork(plan.name, plan.kind, why, needs=needs, pairs=pairs, mine=mine, all=len(plan.pairs), **more)
 
 
@@ -298,7 +303,7 @@ def _next_places(
 
 
 def _pair_view(
-    documents: Documents,
+    entries: Callable[[str, str], ListEntry],
     views: Callable[[Subject, str], DocumentView],
     plan: PairComparison,
     assessor: str,
@@ -309,7 +314,7 @@ def _pair_view(
     pair = plan.pairs[place]
     query = queries[pair.topic]
     if plan.kind == "lists":
-        sides = [PairSide(entries=[_entry(documents, each, query) for each in ranking]) for ranking in pair.lists]
+        sides = [PairSide(entries=[entries(each, query) for each in ranking]) for ranking in pair.lists]
     else:
         sides = [_side(views((pair.topic, each), query)) for each in (pair.one, pair.other)]
     left, right = reversed(sides) if plan.swapped(assessor, place) else sides
@@ -321,14 +326,14 @@ def _side(item: DocumentView) -> PairSide:
     return PairSide(**fields)
 
 
-def _entry(documents: Documents, document: str, query: str) -> ListEntry:
+def _entry(documents: Documents, template: CardTemplate | None, document: str, query: str) -> ListEntry:
     content = documents(document)
     if content is None:
         return ListEntry(document, document, "(the collection does not have it)", ())
     start, end = best_passage(content.text, query, SNIPPET)
     text = " ".join(content.text[start:end].split())
     text = f"{'… ' if start else ''}{text}{' …' if end < len(content.text) else ''}"
-    return ListEntry(document, content.title or document, text, marks(text, query) if query else ())
+    return ListEntry(document, document_title(template, content) or document, text, marks(text, query) if query else ())
 
 
 # results

@@ -155,7 +155,7 @@ def _result(
     start, end = best_passage(text, words, SNIPPET)
     snippet = text[start:end]
     label = labels.get(document)
-    own = None if label is None else own_label_view(site.document, label)
+    own = None if label is None else own_label_view(site.document, label, template)
     card = document_card(template, content, partial(image_link, document))
     about = (card.title, snippet, marks(snippet, words), len(content.text), own)
     return SearchResult(document, rank, *about, [*card.above, *card.below])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.base.card import document_card
+from cranfield.base.card import document_card, document_title
 from cranfield.base.errors import DataError
 from cranfield.base.passages import best_passage, marks
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
@@ -249,7 +249,9 @@ def _lists(request: PageRequest, answer: dict[str, Any]) -> list[dict[str, Any]]
 
 def _title(request: PageRequest, identity: str) -> str:
     content = request.site.document(identity)
-    return "" if content is None else content.title or " ".join(content.text[:120].split())
+    if content is None:
+        return ""
+    return document_title(request.site.bench.card(), content) or " ".join(content.text[:120].split())
 
 
 def _pane(request: PageRequest, topic: str) -> dict[str, Any] | None:
@@ -264,7 +266,8 @@ def _pane(request: PageRequest, topic: str) -> dict[str, Any] | None:
     start = best_passage(content.text, query)[0] if query and len(content.text) > IN_PANE else 0
     text = content.text[start : start + IN_PANE]
     words = marked(text, marks(text, query) if query else [])
-    return {"id": identity, "title": content.title, "text": words, "there": True, "more": len(content.text) - len(text)}
+    title = document_title(request.site.bench.card(), content)
+    return {"id": identity, "title": title, "text": words, "there": True, "more": len(content.text) - len(text)}
 
 
 @action("/topic", ASSESSOR, "judge_now")

@@ -98,7 +98,7 @@ def _charts(answer: Agreements) -> Iterator[tuple[Chart, str]]:
         }
         title = "Drift: share of each person's labels that equal another person's, over time"
         chart = line_chart(series, "shared labels so far", "share of equal labels", title, y_domain=(0, 1))
-        yield chart, "The table of people has the same for two halves, in the columns first half and second."
+        yield chart, "The table of people has the same for two halves, in the columns first half and second half."
 
 
 def _rounds(bench: Bench) -> list[str]:

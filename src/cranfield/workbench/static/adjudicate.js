@@ -3,8 +3,9 @@ import { ask, newId } from "./net.js";
 import { Outbox } from "./queue.js";
 import { RepeatGuard, listen } from "./keys.js";
 import { button, tell, wake } from "./unsent.js";
-import { build } from "./text.js";
+import { build, reveal } from "./text.js";
 import { showCard } from "./card.js";
+import { askOrSaved, saveForReload } from "./offline.js";
 
 const $ = (id) => document.getElementById(id);
 const config = JSON.parse($("config").textContent);
@@ -15,9 +16,11 @@ const make = (tag, text, name = "") => Object.assign(document.createElement(tag)
 
 const cases = []; // the first is on the screen
 const needs = {};
-const later = new Set(); // put off, by key
+const later = new Set(); // to decide later, by key
 const made = []; // decisions of this page, the newest last
 let view = null;
+let left = 0; // documents to decide, as of the last reply
+let retry = 0;
 let since = performance.now();
 
 const outbox = new Outbox({
@@ -31,15 +34,22 @@ const told = tell(outbox, (event) => `${event.grade}`);
 
 const take = (values) => {
   Object.assign(needs, values.needs);
-  const waiting = new Set(outbox.rows().map((row) => keyOf(row.event)));
+  const waiting = new Set(outbox.rowsThatCount().map((row) => keyOf(row.event)));
   const there = new Set(cases.map((each) => keyOf(each.item)));
   for (const each of values.cases || []) {
     const key = keyOf(each.item);
     if (!there.has(key) && !waiting.has(key) && !later.has(key)) cases.push(each);
   }
   $("progress").textContent = `${values.left.toLocaleString("en")} to decide, ${values.decided.toLocaleString("en")} decided`;
+  left = values.left;
+  counts = { left, decided: values.decided };
   if (!view) show();
+  save();
 };
+
+// what the page needs if it is loaded again without a connection
+let counts = {};
+const save = () => { if (!config.alone) saveForReload(`adjudicate ${config.topic}`, { state: "ready", ...counts, cases, needs }); };
 
 const opinion = ({ who, grade, sure, note, passage }) => {
   const line = document.createElement("li"), quote = make("blockquote", passage), said = make("p", note, "said-note");
@@ -57,9 +67,13 @@ const show = () => {
   $("nothing").hidden = !!view;
   if (!view) {
     if (later.size) {
-      $("nothing-title").textContent = `${later.size} put off. `;
-      $("nothing-title").append(button("Take them up again", () => { later.clear(); fetchMore(); }));
-    }
+      $("nothing-title").textContent = `${later.size} to decide later. `;
+      $("nothing-title").append(button("Show them now", () => { later.clear(); fetchMore(); }));
+    } else if (left > outbox.rows().length) {
+      $("nothing-title").textContent = navigator.onLine && !outbox.offline ? "Loading the next document …" : "No connection: the next document comes when it is back";
+      clearTimeout(retry);
+      retry = setTimeout(fetchMore, 2000);
+    } else $("nothing-title").textContent = config.topic ? `Nothing of topic ${config.topic} is left to decide.` : "Nothing is left to decide.";
     announce($("nothing-title").textContent);
     return;
   }
@@ -78,7 +92,7 @@ const show = () => {
   whole.href = `/document?${new URLSearchParams({ id: item.document, topic: item.topic, all: 1 })}`;
   $("cut").replaceChildren(`${item.text.length.toLocaleString("en")} of ${item.length.toLocaleString("en")} characters, around the best passage. `, whole);
   $("made").hidden = !decision;
-  $("made").textContent = decision ? `${decision.id ? "You" : "Somebody"} decided ${decision.grade}. A grade ${decision.id ? "changes" : "overrules"} it.` : "";
+  $("made").textContent = decision ? `${decision.id ? "You" : "Somebody"} decided ${decision.grade}. A grade ${decision.id ? "replaces" : "overrules"} it.` : "";
   $("buttons").replaceChildren(...grades.map((each) => {
     const one = make("button", "", "grade");
     Object.assign(one, { name: "grade", value: each.grade, title: each.meaning });
@@ -87,16 +101,19 @@ const show = () => {
     return one;
   }));
   $("note").value = "";
-  if (item.opens_at > 800 && $("best")) $("best").scrollIntoView({ block: "center" });
+  if (item.opens_at > 800 && $("best")) reveal($("best"));
   else scrollTo(0, 0);
   announce(`${item.title || item.document}. ${opinions.map((each) => `${each.who}: ${each.grade === null ? "cannot judge" : each.grade}${each.sure ? "" : ", not sure"}`).join("; ")}`);
   since = performance.now();
 };
 
-const fetchMore = () => ask(`/adjudicate.json?${new URLSearchParams(config.topic ? { topic: config.topic } : {})}`).then((values) => {
-  if (values && values.state === "ready") take(values);
-  else if (values && values.state === "running") setTimeout(fetchMore, 300); // the list is made anew after labels have come
-}).catch(() => {});
+const fetchMore = () => {
+  clearTimeout(retry);
+  return ask(`/adjudicate.json?${new URLSearchParams(config.topic ? { topic: config.topic } : {})}`).then((values) => {
+    if (values && values.state === "ready") take(values);
+    else if (values && values.state === "running") setTimeout(fetchMore, 300); // the list is made anew after labels have come
+  }).catch(() => { if (!view) retry = setTimeout(fetchMore, 5000); });
+};
 
 const decide = (grade) => {
   if (!view) return;
@@ -106,6 +123,7 @@ const decide = (grade) => {
   outbox.add(event); // stored before anything else, sent behind the paint
   list();
   show();
+  save();
 };
 
 const putOff = () => {
@@ -120,7 +138,7 @@ const outbox_more = () => ask("/adjudicate.json", { method: "POST", headers: { "
 
 const undo = () => {
   const last = made.pop();
-  if (!last) return announce("There is nothing to take back here; your last decisions are listed below.");
+  if (!last) return announce("There is nothing to undo on this page. Your last decisions are listed below.");
   if (outbox.refused().some((row) => row.event.id === last.event.id)) outbox.drop(last.event.id);
   else outbox.add({ id: newId(), kind: "withdrawal", refers: last.event.id });
   const at = cases.findIndex((each) => keyOf(each.item) === keyOf(last.case.item));
@@ -128,7 +146,8 @@ const undo = () => {
   cases.unshift(last.case);
   list();
   show();
-  announce(`Taken back: ${last.event.grade} for ${last.case.item.title || last.event.document}.`);
+  save();
+  announce(`Withdrawn: ${last.event.grade} for ${last.case.item.title || last.event.document}.`);
 };
 
 const before = [...$("decisions").children];
@@ -164,7 +183,7 @@ $("help").addEventListener("click", acts.help);
 
 const begin = async () => {
   wake(outbox, told);
-  const values = await ask(`/adjudicate.json${location.search}`).catch(() => null);
+  const values = await askOrSaved(`/adjudicate.json${location.search}`, config.alone ? "" : `adjudicate ${config.topic}`);
   if (!values) return setTimeout(begin, 5000);
   if (values.state === "ready") take(values);
   listen({ keys: config.keys, single: config.single, guard, guarded: ["grade", "skip", "undo"], act: (name, digit) => { acts[name](digit); return true; } });

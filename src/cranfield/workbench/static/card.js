@@ -1,6 +1,7 @@
 // The fields of a document's card as nodes; card.html draws the same. Addresses come from the server, which has checked them.
 const make = (tag, values) => Object.assign(document.createElement(tag), values);
 
+const LONG = 80; // characters; a longer text takes the whole width
 const IMAGE = "/image"; // the server puts the prefix of the workspace here, and leaves it out of values
 const addressOf = (image) => image.replace(/^\/image(?=\?)/, IMAGE);
 
@@ -19,7 +20,8 @@ const valueNode = ({ text, url, image }) => {
 };
 
 export const fieldNodes = (parts = []) => parts.map(({ type, label, values }) => {
-  const group = make("div", { className: `of-${type}` });
+  const long = type === "text" && values.some(({ text }) => [...text].length > LONG);
+  const group = make("div", { className: `of-${type}${long ? " long" : ""}` });
   group.append(make("dt", { textContent: label }), ...values.map((each) => {
     const line = document.createElement("dd");
     line.append(valueNode(each));

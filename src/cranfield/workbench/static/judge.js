@@ -3,7 +3,7 @@ import { ask, newId } from "./net.js";
 import { Outbox } from "./queue.js";
 import { RepeatGuard, listen } from "./keys.js";
 import { button, tell } from "./unsent.js";
-import { MOST_PLACES, build, inPoints, inUnits, places, placesIn, rangesOf } from "./text.js";
+import { MOST_PLACES, build, inPoints, inUnits, places, placesIn, rangesOf, reveal } from "./text.js";
 import { Drafts } from "./drafts.js";
 import { fetchImages, showCard } from "./card.js";
 import { askOrSaved, saveForReload } from "./offline.js";
@@ -12,6 +12,7 @@ const $ = (id) => document.getElementById(id);
 const config = JSON.parse($("config").textContent);
 const form = $("form");
 const KEPT = 30; // documents that are kept to go back to
+const QUOTE = 160; // characters of a marked passage in the list
 const LONG = 800; // characters before the best passage from which on a document opens there
 
 const items = []; // to judge, the first is on the screen
@@ -26,6 +27,7 @@ let changes = ""; // the label that a grade would change
 let asking = null; // further aspects of the document on the screen
 let passages = []; // marked: start and end in the whole text, in code points
 let oldPassage = ""; // of a label whose passage has no places
+let quotes = {}; // the texts of marked passages by their places: a part of a long text may lack them
 let spent = 0, since = performance.now();
 let found = null; // a text that is looked for
 let limited = false; // whether there may be more hits than are marked
@@ -47,7 +49,7 @@ const outbox = new Outbox({
   url: "/judge.json",
   body: (events, round) => ({ round, events, n: round === config.round && round ? config.ahead : 0, have: items.map(({ topic, document }) => [topic, document]) }),
   answered: (values, round) => { if (round === config.round) take(values); },
-  changed: () => { told(); replenish(); },
+  changed: () => { told(); sayWaiting(); replenish(); },
   elsewhere: ({ event, group }) => { if (group === config.round && event.document && !event.aspect) judgedElsewhere(event); },
   settled: ({ event }) => { if (answered.has(keyOf(event))) answered.set(keyOf(event), performance.now()); },
 });
@@ -59,13 +61,13 @@ const told = tell(outbox, (event) => said(event));
 // `begun` is when they were asked for: what was answered since is none of them
 const take = (values, begun = Infinity) => {
   Object.assign(needs, values.needs);
-  const waiting = new Set(outbox.rows().map((row) => keyOf(row.event)));
+  const unsent = new Set(outbox.rowsThatCount().map((row) => keyOf(row.event)));
   const there = new Set(items.map(keyOf));
   for (const item of values.items || []) {
     const key = keyOf(item);
-    if (!there.has(key) && !waiting.has(key) && !(answered.get(key) > begun)) items.push(item);
+    if (!there.has(key) && !unsent.has(key) && !(answered.get(key) > begun)) items.push(item);
   }
-  if (values.progress) showProgress(values.progress);
+  if (values.progress) showProgress(progress = values.progress);
   if (!view && items.length) paint(items[0]);
   else if (!items.length && values.why && looking < 0 && !asking) showNothing(values);
   prepare();
@@ -73,11 +75,11 @@ const take = (values, begun = Infinity) => {
 };
 
 // what the page needs if it is loaded again without a connection; stored behind the paint
-let saving = 0;
+let saving = 0, progress = null;
 const save = () => {
   clearTimeout(saving);
   if (config.round && !config.alone) saving = setTimeout(() => saveForReload(`judge ${config.round}`, {
-    items: items.filter((item) => !item.bare).map(({ node, ...item }) => item), needs, labels: labels.slice(0, KEPT), more_labels: more || labels.length > KEPT,
+    items: items.filter((item) => !item.bare).map(({ node, ...item }) => item), needs, progress, labels: labels.slice(0, KEPT), more_labels: more || labels.length > KEPT,
   }), 100);
 };
 
@@ -123,6 +125,7 @@ const paint = (item, label = null) => {
   nothing = null;
   const topic = !view || view.topic !== item.topic;
   view = item;
+  waiting = false;
   changes = label ? label.id : "";
   $("nothing").hidden = true;
   $("judge").hidden = form.hidden = false;
@@ -170,40 +173,52 @@ const showText = (item) => {
     const link = document.createElement("a");
     link.href = `/document?${new URLSearchParams({ id: item.document, topic: item.topic, all: 1 })}`;
     link.textContent = "Show all";
-    link.addEventListener("click", (event) => { event.preventDefault(); showAll(item); });
     $("cut").replaceChildren(`${inPoints(item.text).toLocaleString("en")} of ${item.length.toLocaleString("en")} characters, around the best passage. `, link);
   }
 };
+
+$("cut").addEventListener("click", (event) => { // the link of the page as it came, too
+  if (!event.target.closest("a") || event.ctrlKey || event.metaKey || event.shiftKey || !view || view.bare) return;
+  event.preventDefault();
+  showAll(view);
+});
 
 const showAll = async (item) => {
   try {
     const values = await ask(`/document.json?${new URLSearchParams({ id: item.document, topic: item.topic })}`);
     Object.assign(item, { text: values.text, marks: [], opens_at: 0, start: 0, whole: true });
     if (view === item) showText(item);
-  } catch (error) { announce(`The rest did not come: ${error.message}`); }
+  } catch (error) { announce(`The rest of the text could not be loaded: ${error.message}`); }
 };
 
 const open = (item, topic) => {
   const best = item.opens_at > LONG && $("best");
-  if (best) best.scrollIntoView({ block: "center" });
+  if (best) reveal(best);
   else if (topic) scrollTo(0, 0);
   else if ($("title").getBoundingClientRect().top < 0) $("title").scrollIntoView({ block: "start" });
 };
 
 // the fields of the form: the draft of a document, else its label
 const fill = (item, label) => {
-  const { note = "", sure = true, passages: marked = [], passage = "" } = item && drafts.get(keyOf(item)) || label || {};
+  const { note = "", sure = true, passages: marked = [], passage = "", quotes: texts = quotesOf(marked, passage) } = item && drafts.get(keyOf(item)) || label || {};
   $("unsure").checked = !sure;
   $("note").value = note;
   passages = marked;
   oldPassage = marked.length ? "" : passage;
+  quotes = { ...texts };
   for (const each of form.querySelectorAll(".grade")) {
     if (label && label.grade === Number(each.value)) each.setAttribute("aria-pressed", "true");
     else each.removeAttribute("aria-pressed");
   }
 };
 
-const prepared = () => ({ note: $("note").value, sure: !$("unsure").checked, passages, passage: oldPassage });
+// the server joins the texts of the passages of a label
+const quotesOf = (spans, passage) => {
+  const texts = passage.split(" […] ");
+  return texts.length === spans.length ? Object.fromEntries(spans.map((span, i) => [span, texts[i]])) : {};
+};
+
+const prepared = () => ({ note: $("note").value, sure: !$("unsure").checked, passages, passage: oldPassage, quotes });
 const isEmpty = ({ note, sure, passages, passage }) => !note.trim() && sure && !passages.length && !passage;
 
 const storeDraft = () => {
@@ -216,7 +231,7 @@ $("unsure").addEventListener("change", storeDraft);
 
 const showLooking = (label) => {
   $("looking").hidden = !label;
-  if (label) $("looking").replaceChildren(`You said ${said(label)}. A grade changes it. `, button("Back to the next document", work));
+  if (label) $("looking").replaceChildren(`Your label: ${said(label)}. A grade replaces it. `, button("To the next document", work));
   [...$("labels").children].forEach((line, i) => {
     if (i === looking) line.setAttribute("aria-current", "true");
     else line.removeAttribute("aria-current");
@@ -263,7 +278,7 @@ const judge = (kind, grade) => {
   const { topic, document } = view, sure = !$("unsure").checked, note = $("note").value.trim();
   const marked = passages.length ? { passages } : oldPassage ? { passage: oldPassage } : {};
   const event = { id: newId(), kind, topic, document, seconds: seconds(), ...(kind === "judgment" && { grade }), ...(!sure && { sure }), ...(note && { note }), ...marked, ...(changes && { changes }) };
-  const label = { ...event, sure, note, passages, passage: oldPassage, title: view.title, before: changes ? labels.find((each) => each.id === changes) : undefined, aspects: [] };
+  const label = { ...event, sure, note, passages, passage: oldPassage, quotes, title: view.title, before: changes ? labels.find((each) => each.id === changes) : undefined, aspects: [] };
   remember(view);
   drafts.drop(keyOf(view));
   answered.set(keyOf(view), Infinity);
@@ -293,6 +308,11 @@ const next = () => {
   work();
 };
 
+let waiting = false; // for the next document
+const sayWaiting = () => {
+  if (waiting) $("title").textContent = navigator.onLine && !outbox.offline ? "Loading the next document …" : "No connection: the next document comes when it is back";
+};
+
 // back to what is to be judged
 const work = () => {
   looking = -1;
@@ -302,7 +322,8 @@ const work = () => {
   view = null;
   if (config.alone) return showNothing({ why: "kept" });
   showCard({ title: "…" });
-  $("title").textContent = navigator.onLine ? "The next document is on its way…" : "No connection: the next documents come when it is back";
+  waiting = true;
+  sayWaiting();
   $("doc-id").textContent = "";
   $("text").replaceChildren();
   $("looking").hidden = $("cut").hidden = $("state").hidden = true;
@@ -365,8 +386,8 @@ const look = async (at) => {
     const label = labels[at], item = await itemOf(label);
     looking = at;
     paint(item, label);
-    announce(`You said ${said(label)}. ${item.title || item.document}`);
-  } catch (error) { announce(`That document did not come: ${error.message}`); }
+    announce(`Your label: ${said(label)}. ${item.title || item.document}`);
+  } catch (error) { announce(`The document could not be loaded: ${error.message}`); }
 };
 
 const older = async () => {
@@ -380,9 +401,9 @@ const older = async () => {
 
 const undo = async () => {
   const last = asking ? asking.label : labels[0];
-  if (!last) return announce("There is nothing to take back.");
+  if (!last) return announce("There is nothing to undo.");
   const item = asking ? view : await itemOf(last).catch(() => null);
-  if (!item) return announce("That document did not come.");
+  if (!item) return announce("The document could not be loaded.");
   labels = labels.filter((each) => each !== last);
   if (last.before) labels.unshift(last.before);
   if (last.kind !== "skip") { // a grade after a skip takes its place
@@ -394,7 +415,7 @@ const undo = async () => {
   asking = null;
   showAsking();
   looking = -1;
-  const { note = "", sure = true, passages: marked = [], passage = "" } = last, draft = { note, sure, passages: marked, passage };
+  const { note = "", sure = true, passages: marked = [], passage = "", quotes: texts = quotesOf(marked, passage) } = last, draft = { note, sure, passages: marked, passage, quotes: texts };
   if (!isEmpty(draft)) drafts.put(keyOf(item), draft);
   if (!last.before) {
     answered.delete(keyOf(item));
@@ -403,7 +424,8 @@ const undo = async () => {
     paint(item);
   } else work();
   noteLabels();
-  announce(`Taken back: ${said(last)} for ${item.title || item.document}.`);
+  save();
+  announce(`Withdrawn: ${said(last)} for ${item.title || item.document}.`);
 };
 
 const judgedElsewhere = (event) => {
@@ -428,11 +450,12 @@ const placesOf = ([start, end]) => {
 
 const showPassages = () => {
   const spans = view && !view.bare ? passages.map(placesOf) : [], here = spans.filter(Boolean);
-  const texts = spans.map((span, i) => (span ? view.text.slice(...span) : `characters ${passages[i].join("–")}`));
+  spans.forEach((span, i) => { if (span) quotes[passages[i]] = view.text.slice(...span).slice(0, QUOTE); });
+  const texts = passages.map((span) => quotes[span] || `characters ${span[0].toLocaleString("en")} to ${span[1].toLocaleString("en")}`);
   $("passages").replaceChildren(...[...texts, ...(oldPassage ? [oldPassage] : [])].map((text, i) => {
     const line = document.createElement("li"), quote = document.createElement("q"), remove = button("×", () => unmark(i));
     quote.dir = "auto";
-    quote.textContent = text.length > 160 ? `${text.slice(0, 160)}…` : text;
+    quote.textContent = text.length < QUOTE ? text : `${text.slice(0, QUOTE - 1)}…`;
     remove.setAttribute("aria-label", remove.title = `Remove mark ${i + 1}`);
     line.append(quote, " ", remove);
     return line;
@@ -448,7 +471,7 @@ const unmark = (i) => {
   else oldPassage = "";
   showPassages();
   storeDraft();
-  announce("The mark is removed.");
+  announce("Mark removed.");
 };
 
 // passages in the order of the text; those that overlap or touch are one
@@ -488,10 +511,10 @@ const markSelection = () => {
 const step = (by) => {
   const hits = $("text").querySelectorAll("mark:not(.rest)");
   if (hits[hit]) hits[hit].classList.remove("at");
-  if (!hits.length) { $("hits").textContent = found ? (isCut(view) ? "not found in this part" : "not found") : "no words of the need"; return; }
+  if (!hits.length) { $("hits").textContent = found ? (isCut(view) ? "not found in this part" : "not found") : "no words of the topic"; return; }
   hit = hit < 0 ? (by > 0 ? 0 : hits.length - 1) : (hit + by + hits.length) % hits.length;
   hits[hit].classList.add("at");
-  hits[hit].scrollIntoView({ block: "center" });
+  reveal(hits[hit]);
   $("hits").textContent = `${hit + 1} of ${hits.length}${limited ? " or more" : ""}`;
 };
 
@@ -587,13 +610,13 @@ const begin = async () => {
   told();
   outbox.flush();
   if (config.at && !begun) view = { topic: config.at[0], document: config.at[1], title: $("title").textContent, text: $("text").textContent, marks: [], opens_at: 0, start: 0, length: 0, found: true, bare: true };
-  if (view && outbox.rows().some((row) => row.event.document && keyOf(row.event) === keyOf(view))) view = null;
+  if (view && outbox.rowsThatCount().some((row) => row.event.document && keyOf(row.event) === keyOf(view))) view = null;
   if (view && !begun) {
     items.push(view);
     if (!config.alone) fill(view, null);
   }
   begun = true;
-  if (view && $("best") && $("best").previousSibling && $("best").previousSibling.textContent.length + $("best").offsetTop > 2 * LONG) $("best").scrollIntoView({ block: "center" });
+  if (view && $("best") && $("best").previousSibling && $("best").previousSibling.textContent.length + $("best").offsetTop > 2 * LONG) reveal($("best"));
   const asked = performance.now();
   const values = await askOrSaved(`/judge.json${location.search}`, config.alone ? "" : `judge ${config.round}`);
   if (!values) return setTimeout(begin, 5000);
@@ -601,7 +624,9 @@ const begin = async () => {
     items.splice(items.indexOf(view), 1);
     view = null;
   }
-  const unsent = outbox.waiting().filter((row) => row.group === config.round && row.event.document && !row.event.aspect).reverse().map(({ event }) => ({ ...event, kind: event.kind || "judgment" }));
+  const withdrawn = new Set(outbox.rows().map((row) => row.event.refers));
+  const unsent = outbox.rowsThatCount().filter((row) => !row.refused && row.group === config.round && row.event.document && !row.event.aspect).reverse().map(({ event }) => ({ ...event, kind: event.kind || "judgment" }));
+  values.labels = values.labels.filter((each) => !withdrawn.has(each.id));
   const there = new Set(values.labels.map((each) => each.id));
   const own = labels.filter((each) => !there.has(each.id)), known = new Set([...there, ...own.map((each) => each.id)]);
   labels = [...own, ...unsent.filter((each) => !known.has(each.id)), ...values.labels];

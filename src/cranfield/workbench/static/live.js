@@ -31,6 +31,7 @@ if (document.querySelector("[data-job]")) {
       sessionEnded({ sign_in: "/login" });
       return later("");
     }
+    if ([401, 403].includes(response.status)) return say("The server no longer shows you this page. Load it again to see why.");
     const page = new DOMParser().parseFromString(text, "text/html");
     const old = document.querySelectorAll("[data-job]"), fresh = page.querySelectorAll("[data-job]");
     if (!response.ok && !fresh.length) return later("The server cannot answer at the moment. This page tries again.");

@@ -25,7 +25,7 @@ const outbox = new Outbox({
   changed: () => told(),
   elsewhere: ({ event, group }) => { if (group === config.comparison) gone(event.pair); },
 });
-const unsent = () => outbox.waiting().filter((row) => row.group === config.comparison && row.event.pair !== undefined).map((row) => row.event.pair);
+const unsent = () => outbox.rowsThatCount().filter((row) => !row.refused && row.group === config.comparison && row.event.pair !== undefined).map((row) => row.event.pair);
 const refusals = () => outbox.refused().map((row) => ({ ...row, event: { ...row.event, document: `topic ${row.event.topic}` } }));
 const told = tell(Object.create(outbox, { refused: { value: refusals } }), (event) => ({ left: "A", right: "B", same: "neither" })[event.said]);
 
@@ -96,7 +96,7 @@ const show = () => {
   if (!view) return announce($("nothing-title").textContent);
   const need = needs[view.topic] || {}, lists = kind === "lists";
   $("need-title").textContent = need.title || view.topic;
-  $("need-id").textContent = `topic ${view.topic} · which ${lists ? "list of results" : "document"} serves it better?`;
+  $("need-id").textContent = `topic ${view.topic} · which ${lists ? "list of results" : "document"} is better for this topic?`;
   $("need-text").replaceChildren(...[need.description, need.narrative].filter((each) => each && each !== need.title).map((each) => Object.assign(make("p", each, "text"), { dir: "auto" })));
   for (const place of ["left", "right"]) {
     const side = view[place];
@@ -119,13 +119,13 @@ const prefer = (said) => {
 
 const undo = () => {
   const last = made.pop();
-  if (!last) return announce("There is nothing to take back.");
+  if (!last) return announce("There is nothing to undo.");
   if (outbox.refused().some((row) => row.event.id === last.event.id)) outbox.drop(last.event.id);
   else outbox.add({ id: newId(), kind: "withdrawal", refers: last.event.id }, config.comparison);
   gone(last.pair.pair, false);
   pairs.unshift(last.pair);
   show();
-  announce("Taken back.");
+  announce("Withdrawn.");
 };
 
 const gone = (pair, shown = true) => { // answered in another tab

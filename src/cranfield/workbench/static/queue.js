@@ -17,6 +17,7 @@ export class Outbox {
     this.memory = new Map(); // where the browser keeps nothing
     this.wait = 0;
     this.problem = ""; // why nothing is sent at the moment
+    this.offline = false; // whether the last request did not reach the server
     addEventListener("online", () => { this.wait = 0; this.flush(); });
     addEventListener("storage", (event) => {
       if (event.key === null || !event.key.startsWith(this.prefix)) return;
@@ -43,6 +44,12 @@ export class Outbox {
       }
     } catch { /* no storage here */ }
     return rows.sort((one, other) => one.at - other.at || (one.event.id < other.event.id ? -1 : 1));
+  }
+
+  // all rows without those that another row withdraws
+  rowsThatCount() {
+    const rows = this.rows(), withdrawn = new Set(rows.map(({ event }) => event.refers));
+    return rows.filter(({ event }) => !withdrawn.has(event.id));
   }
 
   waiting() { return this.rows().filter((row) => !row.refused); }
@@ -98,6 +105,7 @@ export class Outbox {
       }
       this.wait = 0;
       this.problem = "";
+      this.offline = false;
       const told = new Map((values.outcomes || []).map((each) => [each.id, each]));
       for (const row of batch) {
         const { id } = row.event, outcome = told.get(id);
@@ -119,7 +127,8 @@ export class Outbox {
       for (const row of batch) this._refuse(row.event.id, error.message);
       return true;
     }
-    this.problem = !status ? "" : status === 401 ? "sign in again to send them" : error.message;
+    this.offline = !status;
+    this.problem = !status ? "no connection to the server" : status === 401 ? "sign in again to send them" : error.message;
     this.wait = Math.min(LONGEST_WAIT, this.wait ? this.wait * 2 : 0.5);
     this._later(this.wait * (0.75 + Math.random() / 2));
     return false;

@@ -5,7 +5,6 @@ import { RepeatGuard, listen } from "./keys.js";
 import "./card.js";
 import { tell, wake } from "./unsent.js";
 import { build } from "./text.js";
-import "./offline.js";
 
 const $ = (id) => document.getElementById(id);
 const config = JSON.parse($("config").textContent);
@@ -31,7 +30,7 @@ const told = tell(outbox, said);
 const show = (result) => {
   const label = labels.get(result.dataset.document);
   part(result, ".own").hidden = part(result, ".withdraw").hidden = !label;
-  part(result, ".own").textContent = label ? `you: ${said(label)}` : "";
+  part(result, ".own").textContent = label ? `your label: ${said(label)}` : "";
   for (const each of result.querySelectorAll(".grade")) {
     if (label && label.kind === "judgment" && label.grade === Number(each.value)) each.setAttribute("aria-pressed", "true");
     else each.removeAttribute("aria-pressed");
@@ -48,13 +47,13 @@ const go = (to, focus = true) => {
   results[at].focus({ preventScroll: true });
   results[at].scrollIntoView({ block: "nearest" });
   const label = labels.get(results[at].dataset.document);
-  announce(`Result ${results[at].dataset.rank}: ${titleOf(results[at])}${label ? `. You said ${said(label)}` : ""}`);
+  announce(`Result ${results[at].dataset.rank}: ${titleOf(results[at])}${label ? `. Your label: ${said(label)}` : ""}`);
 };
 
 const next = () => {
   const open = results.findIndex((each, i) => i > at && !labels.has(each.dataset.document));
   if (open >= 0) go(open);
-  else announce("These results are judged.");
+  else announce("You have judged all results on this page.");
 };
 
 const judge = (result, kind, grade) => {
@@ -87,19 +86,19 @@ const withdraw = (result) => {
   labels.delete(result.dataset.document);
   takeBack([label.id]);
   show(result);
-  announce(`Taken back: ${said(label)} for ${titleOf(result)}.`);
+  announce(`Withdrawn: ${said(label)} for ${titleOf(result)}.`);
 };
 
 const undo = (which = given.length - 1) => {
   const [last] = which < 0 ? [] : given.splice(which, 1);
-  if (!last) return announce("There is nothing to take back on this page.");
+  if (!last) return announce("There is nothing to undo on this page.");
   const { result, before, ids } = last, label = labels.get(result.dataset.document);
   if (before) labels.set(result.dataset.document, before);
   else labels.delete(result.dataset.document);
   takeBack(ids);
   show(result);
   go(results.indexOf(result));
-  announce(`Taken back: ${said(label)} for ${titleOf(result)}.`);
+  announce(`Withdrawn: ${said(label)} for ${titleOf(result)}.`);
 };
 
 const toggle = async (result) => {
@@ -109,7 +108,7 @@ const toggle = async (result) => {
       const { text } = await ask(`/document.json?${new URLSearchParams({ id: result.dataset.document, topic: config.topic })}`);
       box.replaceChildren(text ? build(text, [], 0) : "This document has no text.");
       part(box, "#best")?.removeAttribute("id");
-    } catch (error) { return announce(`The text did not come: ${error.message}`); }
+    } catch (error) { return announce(`The text could not be loaded: ${error.message}`); }
   }
   box.hidden = !box.hidden;
   box.tabIndex = 0;
@@ -127,7 +126,7 @@ const acts = {
   grade: (digit) => {
     const choice = config.grades.find((each) => each.key === digit);
     if (!choice) return announce(`No grade has the key ${digit}.`);
-    if (at < 0) return announce("Mark a result first.");
+    if (at < 0) return announce("Choose a result first.");
     judge(results[at], "judgment", choice.grade);
   },
   unsure: marked((result) => {

@@ -20,10 +20,20 @@ export const inPoints = (text, at = text.length) => at - (text.slice(0, at).matc
 
 export const MOST_PLACES = 5000; // that are marked at once
 
-// every place of a text that somebody looks for, whatever its case
+const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+
+// a character as it is or as a letter with its accents; any blank for a blank, since texts break lines anywhere
+const charPattern = (char) => {
+  if (/\s/.test(char)) return "\\s";
+  const parts = char.normalize("NFD");
+  return parts === char ? escaped(char) : `(?:${escaped(char)}|${escaped(parts)})`;
+};
+
+// every place of a text that somebody looks for, whatever its case, line breaks and way of writing accents
 export const places = (text, wanted) => {
   if (!wanted) return [];
-  const spans = [], pattern = new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "giu");
+  const source = [...wanted.normalize("NFC").replace(/\s+/g, " ")].map(charPattern).join("").replaceAll("\\s", "\\s+");
+  const spans = [], pattern = new RegExp(source, "giu");
   for (const { index, 0: { length } } of text.matchAll(pattern)) {
     spans.push([index, index + length]);
     if (spans.length === MOST_PLACES) break;
@@ -116,4 +126,12 @@ export const rangesOf = (box, spans) => {
     range.setEnd(...boundary(end));
     return range;
   });
+};
+
+// scroll to a node of a long text: its pieces are laid out when they come into view, and may push it out again
+export const reveal = (node, frames = 30) => {
+  const before = node.getBoundingClientRect().top;
+  node.scrollIntoView({ block: "center" });
+  const moved = Math.abs(node.getBoundingClientRect().top - before) > 1;
+  if (frames && (moved || frames > 27)) requestAnimationFrame(() => { if (node.isConnected) reveal(node, frames - 1); });
 };

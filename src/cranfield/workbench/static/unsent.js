@@ -1,4 +1,6 @@
 // Says what of an outbox is not sent yet, and shows what the server refused until somebody decides: #unsent and #refused.
+import { canReload } from "./offline.js";
+
 const $ = (id) => document.getElementById(id);
 
 export const button = (text, act) => {
@@ -16,7 +18,8 @@ export const tell = (outbox, said) => {
     const n = outbox.waiting().length;
     late = n ? late || Date.now() : 0;
     const slow = outbox.wait > 0 || !navigator.onLine || (late && Date.now() - late > 1000);
-    const text = n && slow ? `${n} not sent yet${outbox.problem ? `: ${outbox.problem}` : ""}` : "";
+    const advice = outbox.offline && !canReload ? ". Do not reload this page before the connection is back" : "";
+    const text = n && slow ? `${n} not sent yet${outbox.problem ? `: ${outbox.problem}` : ""}${advice}` : "";
     if ($("unsent").textContent !== text) $("unsent").textContent = text;
     if (n && !slow) setTimeout(waiting, 1100);
   };
@@ -30,8 +33,8 @@ export const tell = (outbox, said) => {
     box.setAttribute("role", "alert");
     box.replaceChildren(...rows.map(({ event, refused: why }) => {
       const line = document.createElement("p");
-      const what = event.kind === "withdrawal" ? "taking back a label" : `${said(event)} for ${event.document}`;
-      line.append(`Not kept: ${what}. The server says: ${why}. `, button("Send again", () => outbox.again(event.id)), " ", button("Drop it", () => outbox.drop(event.id)));
+      const what = event.kind === "withdrawal" ? "withdrawal of a label" : `${said(event)} for ${event.document}`;
+      line.append(`Not stored: ${what}. The server says: ${why}. `, button("Send again", () => outbox.again(event.id)), " ", button("Drop it", () => outbox.drop(event.id)));
       return line;
     }));
   };
