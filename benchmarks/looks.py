@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 LABELS, TOPICS, PEOPLE, MANY = 1_000_000, 250, 50, 20_000
 TIME = "2026-03-01T00:00:00.{:06d}Z"
+STANDING = tables.standing.c.keys()
 
 
 def looks(plan: Plan, scale: float = 1.0) -> list[Row]:
@@ -70,8 +71,7 @@ def load(log: DatabaseLog, count: int) -> None:
     for start in range(0, count, MANY):
         rows = list(made(start, min(start + MANY, count)))
         stand = [
-            {name: row[name] for name in ("topic", "document", "other", "aspect", "assessor", "repeat", "time")}
-            | {"side": "label", "event": row["id"]}
+            {name: row[name] for name in STANDING if name in row} | {"side": "label", "event": row["id"]}
             for row in rows
         ]
         log.database.write(lambda connection, rows=rows: connection.execute(insert(tables.events), rows))  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -269,6 +270,57 @@ def test_a_workspace_gives_what_its_files_give(tmp_path: Path, line: str) -> Non
     assert by_name.code in (0, 1), by_name.err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "trec_eval {} w/runs/bm25.run",
+        "convert {} out.txt",
+        "check {}",
+        "check w/runs/bm25.run --qrels {}",
+        "pool make w/runs/bm25.run --depth 5 --strategy move-to-front --next 2 --judgments {}",
+        "pool stop {} --pool pool.jsonl",
+        "pool qrels pool.jsonl {} -o out.txt",
+    ],
+)
+def test_a_workspace_is_judged_alike_before_and_after_its_log_knows_it(bench: Bench, tmp_path: Path, line: str) -> None:
+    """Commands that read files of judgments, or labels in their order: a folder without a log, and each state of a log."""
+    make_example(tmp_path / "new")
+    cranfield("pool", "make", "w/runs/bm25.run", "--depth", "3", "-o", "pool.jsonl", folder=tmp_path)
+    said = []
+    for word in ("new", "w", "w/work.db", "w@v1", "w/work.db"):  # the last one after the import
+        if word == "w@v1":
+            assert cranfield("judge", "freeze", "w", "v1", folder=tmp_path).code == 0
+        answer = cranfield(*line.format(word).split(), folder=tmp_path)
+        out = tmp_path / "out.txt"
+        written = sorted(out.read_text().splitlines()) if out.exists() else []
+        named = r"(?<![\w.])(new|w)(/work\.db)?(@v1)?(?![\w/])"
+        said.append((answer.code, re.sub(named, "", answer.out), written))
+        out.unlink(missing_ok=True)
+    assert said[0][0] == 0, said[0]
+    assert said == [said[0]] * 5
+    assert bench.log.place() == len(cf.read_qrels("allotment"))
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_commands_know_that_the_file_of_judgments_is_gone(bench: Bench, tmp_path: Path, imported: bool) -> None:
+    bench.log.add([label(2)])
+    if imported:
+        bench.import_judgments()
+    Path(str(bench.qrels)).unlink()
+    for line in ("convert w out.txt", "pool qrels pool.jsonl w -o out.txt", "judge aggregate w -o out.txt"):
+        (tmp_path / "pool.jsonl").write_text(json.dumps({"topic": TOPIC, "document": DOCUMENT}) + "\n")
+        assert cranfield(*line.split(), folder=tmp_path).code == 0
+        assert (tmp_path / "out.txt").read_text().split() == [TOPIC, "0", DOCUMENT, "2"], line
+
+
+def test_the_log_of_a_folder_whose_collection_is_gone_keeps_what_it_holds(bench: Bench, tmp_path: Path) -> None:
+    bench.import_judgments()
+    for name in ("collection.toml", "documents.jsonl", "topics.jsonl", "qrels.txt"):
+        (tmp_path / "w" / name).unlink()
+    assert cranfield("judge", "freeze", "w", "v1", folder=tmp_path).code == 0
+    assert len(thaw(bench.log, "v1")) == len(cf.read_qrels("allotment"))
+
+
 def test_a_folder_that_happens_to_hold_judgments_is_no_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,7 +435,7 @@ def test_without_documents_and_topics_nothing_can_be_checked(tmp_path: Path) -> 
 def test_labels_that_a_command_adds_to_a_workspace_are_checked_too(site: Served, tmp_path: Path) -> None:
     (tmp_path / "bob.txt").write_text("-d 0 none 1\n")
     reply = cranfield("judge", "add", site.bench.location, tmp_path / "bob.txt")
-    assert (reply.code, "document 'none' is not in the collection" in reply.err) == (3, True)
+    assert (reply.code, "there is no document 'none' in the collection" in reply.err) == (3, True)
 
 
 # rounds
@@ -398,6 +450,50 @@ def test_a_plan_leaves_out_what_the_collection_or_a_person_has_judged(site: Serv
     assert row["documents"] == len(ODD) * 2 - 1
     assert lead.send("/rounds/new.json", {**form, "name": "all", "again": "yes"}).status == 200
     assert lead.get("/round.json?name=all").json()["documents"] == len(ODD) ** 2
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_command_plans_an_adaptive_round_without_judged_documents(site: Served, imported: bool) -> None:
+    folder = Path(site.bench.folder)
+    site.bench.log.add([Event(topic="-d", document="'d", grade=1, assessor="bob")])
+    if imported:
+        site.bench.import_judgments()
+    run = folder / "runs" / "one.run"
+    how = ("--strategy", "move-to-front", "--run", run, "--depth", "5")
+    answer = cranfield("judge", "round", folder, "--name", "r", *how)
+    assert answer.code == 0, answer.err
+    assert "25 documents left out: the workspace has judgments of them" in answer.err
+
+    def lists() -> dict[str, set[str]]:
+        with site.bench.log.reading() as transaction:
+            plan, _ = transaction.find_round("r")
+        return {topic: {name for names in own.values() for name in names} for topic, own in plan.lists.items()}
+
+    assert lists() == {topic: set() if topic == "-d" else {"'d"} for topic in ODD}
+    changed = cranfield("judge", "change", folder, "r", "--run", run, "--depth", "6")
+    assert changed.code == 0, changed.err
+    assert lists() == {topic: {"plain"} if topic == "-d" else {"'d", "plain"} for topic in ODD}
+
+
+def test_a_pool_of_judged_documents_is_told(site: Served, tmp_path: Path) -> None:
+    rows = [{"topic": "-d", "document": name} for name in ("-d", "plain")]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answer = cranfield("judge", "round", site.bench.folder, "--pool", tmp_path / "pool.jsonl")
+    assert answer.code == 0
+    assert "1 document of the pool judged already: pool make --qrels leaves such documents out" in answer.err
+
+
+def test_a_deeper_adaptive_round_keeps_the_documents_that_it_has_asked_about(site: Served) -> None:
+    lead = site.client("ann")
+    form = {"runs": ["one"], "depth": "5", "name": "r", "strategy": "move-to-front"}
+    assert lead.send("/rounds/new.json", form).status == 200
+    [item] = lead.get("/judge.json?round=r").json()["items"]
+    event = {"id": "e", "topic": item["topic"], "document": item["document"], "grade": 1}
+    assert lead.send("/judge.json", {"round": "r", "events": [event]}).json()["outcomes"][0]["said"] == "kept"
+    assert lead.send("/round/change.json", {"name": "r", "depth": "6"}).status == 200
+    with site.bench.log.reading() as transaction:
+        plan, _ = transaction.find_round("r")
+    assert plan.lists[item["topic"]] == {"one": ["'d", "plain"]}
 
 
 def test_an_adaptive_round_leaves_out_what_is_judged(site: Served) -> None:

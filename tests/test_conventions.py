@@ -198,7 +198,7 @@ def test_diversity_measures_order_ties_by_ascending_id_against_ir_measures(name:
 def test_an_answer_given_beside_a_preset_goes_for_all_measures_and_the_exceptions_are_said() -> None:
     own = evaluate(GRADED, TIED, "Compat P@1", conventions="ir_measures")
     assert own.exceptions == {"Compat": {"ties": "document-ascending", "scores": "double"}}
-    assert own.basis()[0].endswith("; Compat: ties=document-ascending, scores=double")
+    assert own.basis()[1].endswith("; Compat: ties=document-ascending, scores=double")
     assert own.to_dict()["exceptions"] == own.exceptions
     settled = evaluate(GRADED, TIED, "Compat", conventions="ir_measures", ties="input-order", scores="single")
     assert settled.exceptions == {}

@@ -715,3 +715,10 @@ def test_lopsided_gains_are_said_where_they_make_the_test_err_more_often():
     assert (shown.state, shown.caution[:18]) == ("passed", "gains are lopsided")
     even = np.r_[np.full(12, -0.05), np.full(12, -0.15)]
     assert decide([even], [0.0], settings("drop"))[0].caution == ""
+
+
+def test_the_headline_says_on_how_much_it_rests():
+    few = gate({"q1": {"a": 1, "b": 0}}, {"q1": {"a": 1}}, {"q1": {"a": 2}}, "RR")
+    assert str(few).splitlines()[0].endswith("(1 topic and 2 judgments)")
+    assert "(1 topic and 2 judgments)" in few.to_markdown()
+    assert "too few topics to say which run is better: 1 with a relevant document, and it takes 6" in few.notes()

@@ -134,6 +134,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "diff": {"a": "spring", "measures": "P@5"},
     "check": {},
     "report": {"ending": "md", "measures": "P@5"},
+    "search-index": {},
     "pool-plan": {"depth": "5", "overlap": "2"},
     "curves": {"kind": "pr11"},
     "version": {"version": "spring"},
@@ -144,6 +145,8 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("verb", QUESTIONS)
 def test_every_verb_answers_with_json_a_table_and_html_and_then_from_the_disk(shared_jobs, verb, monkeypatch):
+    if verb == "search-index":  # its answer depends on the folder that it changes; pages ask only where no index is
+        ready(shared_jobs, verb)
     first = ready(shared_jobs, verb, **ASKED[verb])
     assert isinstance(first, Ready), first
     assert json.loads(first.answer.json)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +24,7 @@ from memory_log import open_any_log
 from test_judge_promises import KINDS, PEOPLE, Clock, Scene, check_places, steps, tables_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cranfield.judging import Log
 
@@ -304,6 +306,28 @@ def test_gold_of_other_topics_does_not_show_up_where_topics_are_assigned_or_chos
     assert {each.document for each in lease(log, "ann", "r", 6)} >= {"gold1", "gold3"}
 
 
+def test_the_number_of_documents_left_in_a_topic_does_not_tell_gold_or_repeats(log: Log) -> None:
+    gold = [RoundItem("q0", f"gold{i}", 0, role="gold", grade=1.0) for i in range(6)]
+    open_round(log, Round(name="r", choose_topics=True, repeat_share=0.2, seed=2), [*some(12), *gold])
+    lease(log, "ann", "r", 1, "q0")
+    seen: list[tuple[str, int, int]] = []
+    while True:
+        before = choices(log, "ann")["q0"][0]
+        if isinstance(got := lease(log, "ann", "r"), NoLease):
+            break
+        held = choices(log, "ann")["q0"][0]
+        [document] = judge(log, "ann")
+        after = choices(log, "ann")["q0"][0]
+        seen.append((f"{'repeat ' * got[0].repeat}{document.rstrip('0123456789')}", held - before, after - held))
+    assert {kind for kind, _, _ in seen} >= {"gold", "d", "repeat d"}
+    assert all(change == 0 for _, change, _ in seen)  # a document that is handed out changes no number
+    assert {change for kind, _, change in seen if "repeat" in kind} == {0}
+    *others, last = [change for kind, _, change in seen if "repeat" not in kind]
+    assert set(others) == {-1}
+    assert last <= -1  # gold that is not asked any more
+    assert choices(log, "ann")["q0"] == (0, False)
+
+
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
@@ -425,6 +449,57 @@ def play(location: str, seed: int, n: int) -> ChangingScene:
         scene.change()
         check_places(scene.log, scene.clock())
     return scene
+
+
+@pytest.mark.parametrize("location", ["sqlite", "lines", "postgresql"], indirect=True)
+def test_leads_change_a_round_at_once_while_people_judge(location: str) -> None:
+    log = open_any_log(location)
+    open_round(log, Round(name="r", order=SHUFFLED, overlap=2), some(12, 3, 2))
+    failures: list[BaseException] = []
+    changed: list[str] = []
+
+    def at_once(work: Callable[[int, random.Random], None], number: int) -> None:
+        draw = random.Random(number)
+        try:
+            for turn in range(8):
+                work(turn, draw)
+        except BaseException as error:
+            failures.append(error)
+
+    def lead(turn: int, draw: random.Random) -> None:
+        wishes: list[dict[str, Any]] = [
+            {"overlap": draw.choice([1, 2, 3])},
+            {"topics": draw.choice([(), ("q0", "q1"), ("q1", "q2")])},
+            {"assessors": draw.choice([(), ("p0", "p1", "p2"), ("p1", "p2", "p3")])},
+            {"pool": [(f"q{i % 3}", f"d{i}") for i in range(draw.choice([6, 12, 18]))]},
+        ]
+        try:
+            change_round(log, "r", ChangeRequest(**draw.choice(wishes)), f"lead-{draw.random()}")
+            changed.append("r")
+        except DataError:  # it is like that already, or more labels than people
+            pass
+
+    def person(turn: int, draw: random.Random, who: str) -> None:
+        try:
+            got = lease(log, who, "r")
+            if not isinstance(got, NoLease):
+                said = {"topic": got[0].topic, "document": got[0].document, "assessor": who, "round": "r"}
+                answer(log, [Event(**said, grade=draw.randrange(2))], who, "r", 0)
+        except DataError:  # not among the people any more
+            pass
+
+    works = [partial(person, who=f"p{number}") for number in range(4)] + [lead, lead]
+    threads = [threading.Thread(target=at_once, args=each) for each in zip(works, range(6), strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+    [row] = round_statuses(log, "r")
+    assert len(row.changes) == len(changed) > 0
+    check_places(log, "0")
+    log.verify()
+    log.close()
 
 
 def without_places(tables: dict[str, list[tuple[Any, ...]]]) -> dict[str, list[tuple[Any, ...]]]:

@@ -152,7 +152,7 @@ def test_unknown_topics_and_documents_are_refused(tmp_path):
     (tmp_path / "a.txt").write_text("nowhere 0 d1 1\n")
     answer = cranfield("judge", "add", "work.db", "a.txt", "--collection", "allotment", folder=tmp_path)
     assert answer.code == 3
-    assert "topic 'nowhere' is not in the collection" in answer.err
+    assert "there is no topic 'nowhere' in the collection" in answer.err
 
 
 def test_everything_is_withdrawn_that_one_person_said_since_a_time(location):

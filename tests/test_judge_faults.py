@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import masked
+from cranfield.formats.collection_folder import BUNDLED
 from cranfield.judging import Event, open_log
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import lease, open_round
@@ -131,7 +133,18 @@ def test_a_folder_that_is_not_there_is_told(tmp_path, name):
 @pytest.mark.parametrize("name", ["work.db", "labels.jsonl"])
 def test_a_folder_in_place_of_a_log_is_told(tmp_path, name):
     (tmp_path / name).mkdir()
-    assert name in refused(tmp_path / name)
+    assert f"{name}: expected a log or a workspace, found a folder" in refused(tmp_path / name)
+    assert not [*(tmp_path / name).iterdir()]
+
+
+def test_a_workspace_stands_for_its_log_before_it_has_one(tmp_path):
+    shutil.copytree(os.path.join(BUNDLED, "allotment"), tmp_path / "garden")
+    assert "there is no work.db in it" in refused(tmp_path / "garden", "status")
+    assert cranfield("judge", "add", tmp_path / "garden", EXAMPLES / "qrels.txt").code == 3  # of other topics
+    assert not (tmp_path / "garden" / "work.db").exists()
+    own = tmp_path / "garden" / "qrels.txt"
+    assert cranfield("judge", "add", tmp_path / "garden", own).code == 0
+    assert (tmp_path / "garden" / "work.db").exists()
 
 
 AS_NOBODY = """

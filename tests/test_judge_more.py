@@ -140,8 +140,10 @@ def test_a_log_of_other_things_than_objects(tmp_path):
         open_log(path).events()
     with pytest.raises(DataError, match="expected a JSON object"):
         Event.of([1])
-    with pytest.raises(DataError, match="cannot be read"):
-        open_log(tmp_path).events()
+    with pytest.raises(
+        DataError, match="expected a log or a workspace, found a folder; it has no work.db and no documents"
+    ):
+        open_log(tmp_path)
     with pytest.raises(DataError, match="there is no such log"):
         open_log(tmp_path / "none.jsonl", new=False)
 
@@ -168,11 +170,12 @@ def test_tables_of_answers_with_blank_rows_and_more_columns(tmp_path):
 def test_documents_that_a_collection_does_not_have(tmp_path):
     (tmp_path / "a.txt").write_text("q001 0 nowhere 1\n")
     topics = {"q001"}
+    from cranfield.judging.event_intake import KnownIds
     from cranfield.judging.label_import import refuse_off
 
     events = read_events(str(tmp_path / "a.txt"))
-    with pytest.raises(DataError, match="document 'nowhere' is not in the collection; nothing was added"):
-        refuse_off(events, {}, topics=topics, documents={"d1"})
+    with pytest.raises(DataError, match="there is no document 'nowhere' in the collection; nothing was added"):
+        refuse_off(events, {}, (), KnownIds(topics, {"d1"}.__contains__))
 
 
 def test_an_event_of_another_kind_needs_no_place_in_its_round(log):

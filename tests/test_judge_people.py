@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
+from sqlalchemy import Column, MetaData, Table, insert
 
 from cranfield import read_qrels
 from cranfield.base.errors import BadLineError, DataError, FormatError
 from cranfield.commands.judging import aggregate, begin_round, set_round
 from cranfield.formats.label_files import read_judgments
-from cranfield.inputs.selection import has_labels, judgment_source
+from cranfield.inputs.selection import has_labels, judgment_source, qrels_of
 from cranfield.judging import Event, current_events, open_log
 from cranfield.judging.aggregation import uncertainty_of
 from cranfield.judging.comparisons import PairComparison, PreferencePair, answer_counts, preferences_in
-from cranfield.judging.event import KINDS, SOURCES
+from cranfield.judging.current_labels import graded_labels
+from cranfield.judging.event import DEFAULTS, KINDS, SOURCES
 from cranfield.judging.label_import import as_csv, read_events
 from cranfield.judging.policies import PEOPLE, decide
 from cranfield.judging.round_plan import NoLease, Round, RoundItem
 from cranfield.judging.round_status import status
 from cranfield.judging.rounds import lease, open_round
-from cranfield.store import migrations
+from cranfield.store import migrations, open_database, tables
 from cranfield.workbench.pages.home import overview
 from cranfield.workbench.pages.topics import topics_with_counts
 from databases import location_of
@@ -48,8 +50,8 @@ def of_model(document: str = "d", grade: float | None = 1, **more: Any) -> Event
     return label(document, grade, MODEL, source="model", **more)
 
 
-def test_people_are_all_sources_but_models() -> None:
-    assert {*PEOPLE} == {*SOURCES} - {"model"}
+def test_people_are_all_sources_but_models_and_the_collection() -> None:
+    assert {*PEOPLE} == {*SOURCES} - {"model", "collection"}
 
 
 # rounds
@@ -149,22 +151,39 @@ def test_nothing_is_sure_because_a_model_decided() -> None:
     assert uncertainty_of(said, decide(said, "majority")).subjects == [("q", "d")]
 
 
+def as_before_migration_8(place: str, said: list[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database as the code before migration 8 wrote it, for which adjudications by models were current."""
+    every, people = migrations.steps, sys.modules["cranfield.judging.current_labels"]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "steps", lambda name: {n: made for n, made in every(name).items() if n < 8})
+        patch.setattr(people, "decided_by_a_model", lambda event: False)
+        database, current = open_database(place), current_events(said)
+    c = tables.events.c
+    rows = [{**{name: getattr(event, name) for name in DEFAULTS}, "received": event.time} for event in said]
+    for row in rows:  # there was no column for passages
+        del row["passages"]
+    plain = [c[name] for name in rows[0]]
+    events = insert(Table("events", MetaData(), *(Column(each.name, each.type) for each in plain)))
+    keys = [{**key._asdict(), "event": event.id, "time": event.time} for key, event in current.items()]
+    kinds = [(name, tables.standing.c[name].type) for name in keys[0]]
+    standing = insert(Table("standing", MetaData(), *(Column(name, kind) for name, kind in kinds)))
+    gone = [{"id": event.refers} for event in said if event.kind == "withdrawal"]
+    for statement, values in ((events, rows), (standing, keys), (insert(tables.withdrawn), gone)):
+        database.write(lambda connection, made=statement, held=values: connection.execute(made, held))
+    database.close()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_an_old_database_is_brought_forward_without_what_models_decided(kind, tmp_path, request, monkeypatch) -> None:
     server = request.getfixturevalue("postgres") if kind == "postgresql" else None
     place = location_of(kind, tmp_path, server)
-    with monkeypatch.context() as patch:  # the code before migration 8
-        patch.setattr(sys.modules["cranfield.judging.current_labels"], "decided_by_a_model", lambda event: False)
-        log = open_log(place)
-        log.add([label(who="ann", grade=0), *map(decided_before, OLD)])
-        log.add([decided_before({"id": "w", "grade": 9, "assessor": "lea", "time": "2026-01-03T12:00"})])
-        log.add([Event(kind="withdrawal", refers="w", assessor="lea")])
-        assert {event.id for event in log.current_events().values() if event.kind == "adjudication"} == {"c", "d"}
-    for statement in migrations.steps(kind)[8]:
-        if not statement.startswith("CREATE INDEX"):  # the table of events is today's and has it
-            log.write(lambda transaction, step=statement: transaction.connection.exec_driver_sql(step))
+    later = decided_before({"id": "w", "grade": 9, "assessor": "lea", "time": "2026-01-03T12:00"})
+    said = [label(who="ann", grade=0), *map(decided_before, OLD), later]
+    as_before_migration_8(place, [*said, Event(kind="withdrawal", refers="w", assessor="lea")], monkeypatch)
+    log = open_log(place)
     assert {event.id for event in log.current_events().values() if event.kind == "adjudication"} == {"b"}
     assert log.current_events() == current_events(log.events())
+    assert sorted(log.current_grades()) == sorted(graded_labels(log.current_events(), "relevance"))
     assert len(log.events()) == 7
     log.close()
 
@@ -236,7 +255,7 @@ def test_a_table_that_says_whose_a_label_is_keeps_it_though_columns_were_moved_o
     [
         (
             "document,grade,source\nd,1,mturk\n",
-            "expected a source of human, model, import, found 'mturk'; rename the column",
+            "expected a source of human, model, import, collection, found 'mturk'; rename the column",
         ),
         ("document,grade,kind\nd,1,shoe\n", "expected a kind of judgment, .*, found 'shoe'; rename the column"),
         ("topic,document,grade,time,id,kind\nq,d,1,2026-01-01,7,odd\n", "found 'odd'; rename"),
@@ -335,6 +354,12 @@ def test_a_workspace_is_judged_by_its_collection_until_a_person_has_labelled(sit
     before = overview(site.bench).steps
     page = waited(site, "/runs.json")
     assert page["state"] == "ready"
+
+    def own() -> dict[str, dict[str, float]]:
+        return qrels_of(site.bench, judgment_source(site.bench)).to_dict()
+
+    of_file = read_qrels(site.bench.qrels).to_dict()
+    assert own() == of_file
     made = [of_model(document, 2, topic=topic) for topic, document in pairs(site)]
     odd = [
         label("d", None, kind="cannot-judge"),
@@ -346,7 +371,7 @@ def test_a_workspace_is_judged_by_its_collection_until_a_person_has_labelled(sit
     for events in (made, odd):
         site.bench.log.add(events)
         assert not has_labels(site.bench)
-        assert judgment_source(site.bench).word == "collection"
+        assert (waited(site, "/runs.json")["answer"]["rows"], own()) == (page["answer"]["rows"], of_file)
         assert overview(site.bench).steps == before
     for path in ("/runs.json", "/compare.json"):
         assert waited(site, path)["state"] == "ready"

@@ -283,6 +283,37 @@ def test_a_qualifying_round_must_be_passed_first(log):
     assert lease(log, "bob", "main").why == "bob did not pass round 'trial'"  # no count: it would tell gold
 
 
+def test_nobody_passes_or_learns_gold_by_changing_answers_after_the_last_one(log):
+    gold = [RoundItem("g", f"gold{i}", 0, role="gold", grade=1.0) for i in range(3)]
+    open_round(log, Round(name="trial", passing=0.6), gold)
+    open_round(log, Round(name="main", after="trial"), some(3))
+
+    def say(who, number, grade, **more):
+        event = Event(topic="g", document=f"gold{number}", grade=grade, assessor=who, round="trial", **more)
+        log.add([event])
+        return event
+
+    for who in ("ann", "bob", "cat"):
+        while not isinstance(got := lease(log, who, "trial"), NoLease):
+            answer(log, got[0], 0.0)
+            if who == "bob" and got[0].document == "gold0":
+                say(who, 0, 1.0)  # a slip, changed before the end
+            if who == "bob" and got[0].document != "gold0":
+                say(who, int(got[0].document[4:]), 1.0)
+    failed = NoLease("ann did not pass round 'trial'")
+    for number in range(3):
+        say("ann", number, 1.0)
+        assert lease(log, "ann", "main") == failed
+    wrong = say("cat", 0, 0.0)
+    log.add([Event(kind="withdrawal", refers=wrong.id, assessor="cat")])
+    say("cat", 0, 1.0)
+    say("cat", 1, 1.0)
+    assert lease(log, "cat", "main").why == "cat did not pass round 'trial'"
+    assert isinstance(lease(log, "bob", "main"), list)
+    say("bob", 0, 0.0), say("bob", 1, 0.0), say("bob", 2, 0.0)
+    assert isinstance(lease(log, "bob", "main"), list)
+
+
 def test_a_paused_round_hands_out_nothing_and_takes_labels(log):
     open_round(log, Round(name="first"), some(2))
     place = one(log, "ann")

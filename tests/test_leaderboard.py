@@ -189,7 +189,7 @@ def test_its_text_ends_with_how_it_came_about():
     assert board.to_text(verbose=True, limits=False).endswith(f"\n\n{board.how()}")
     usual = board.to_text(limits=False)
     assert usual.startswith(f"{board.verdict()}\n\n")
-    assert "runs that share a letter of tier were not told apart at 0.05" in usual
+    assert "a shared tier letter: not told apart at 0.05" in usual
     other = leaderboard(table(0.0, 0.1), alpha=0.01)
     assert other.to_text(limits=False).endswith(f"\n\n{other.how()}")
 

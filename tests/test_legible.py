@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree as Tree
@@ -54,7 +55,7 @@ def runs() -> list[str]:
 
 
 def seen(text: str) -> bool:
-    return not HIDDEN.search(text)
+    return not re.search(HIDDEN, text)
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)

@@ -19,6 +19,7 @@ from cranfield.base.results import FIRST_ROWS, MOST_ROWS, Answer, Both, Layout, 
 from cranfield.collections.check import Finding, Findings, check
 from cranfield.collections.describe import diff, show, stats
 from cranfield.commands import experiments, judging
+from cranfield.commands.guidelines import GuidelinesReport
 from cranfield.commands.listings import strategies
 from cranfield.commands.llm_judges import calibrate
 from cranfield.comparison.efficiency import efficiency_of_files
@@ -34,6 +35,9 @@ from cranfield.formats.collection_folder import write_collection
 from cranfield.formats.label_files import Judgment
 from cranfield.inputs.workspace import open_bench
 from cranfield.judging import Event, open_log
+from cranfield.judging.adaptive_choice import AdaptivePlan, RelevantWord, StartDocument, TopicModel
+from cranfield.judging.guidelines import GradeMeaning, Guidelines
+from cranfield.judging.guidelines_history import GuidelinesEntry
 from cranfield.judging.llm.ask_result import AskFailure, AskResult
 from cranfield.judging.llm.estimate import estimates as scores_from
 from cranfield.judging.llm.label_sample import label_sample
@@ -42,7 +46,9 @@ from cranfield.judging.llm.probes import PROBES, ProbeOutcome, ProbeResult, Prob
 from cranfield.judging.llm.question_store import Budget, Spent
 from cranfield.judging.llm.usage import Counts, ModelFailure, ModelFailures, ModelJudge, ModelRun, ModelRuns
 from cranfield.judging.round_plan import Round, RoundItem, RoundPlan
+from cranfield.judging.round_recall import RoundRecall
 from cranfield.judging.rounds import open_round
+from cranfield.judging.version_cache import VersionSummary
 from cranfield.pooling.reuse import OutsideRuns, thin
 from cranfield.pooling.simulation import estimates
 from cranfield.pooling.stopping import stopping
@@ -53,7 +59,11 @@ from cranfield.workbench.assessment import GradeOption, JudgingWork, RoundChoice
 from cranfield.workbench.pages.adjudicate import AdjudicationList
 from cranfield.workbench.pages.home import overview as overview_of
 from cranfield.workbench.pages.prefer import ByTopic, ComparisonChoice, ComparisonResult, PreferenceWork
+from cranfield.workbench.pages.search import SearchResult, SearchWork
 from cranfield.workbench.pages.topics import TopicList, TopicRow
+from cranfield.workbench.questions.collection import SearchIndex
+from cranfield.workbench.questions.labels import CheckedVersion
+from cranfield.workbench.questions.report import RenderedReport
 from cranfield.workbench.questions.runs import TopicScores, UnjudgedLists
 from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
@@ -133,6 +143,15 @@ def work(path: Path) -> str:
     (path / "gold.txt").write_text("q 0 other 1\n")
     log = open_log(where)
     log.add([Event(topic="q", document=EVIL, grade=grade, assessor=f"{EVIL}{grade}") for grade in (0, 1)])
+    log.close()
+    return where
+
+
+def noted(path: Path) -> str:
+    """The same with a note that names a person."""
+    where = work(path)
+    log = open_log(where)
+    log.add([Event(topic="q", document="d", grade=1, assessor=f"{EVIL}1", note=f"as {EVIL}0 says")])
     log.close()
     return where
 
@@ -229,6 +248,19 @@ def experiment(path: Path) -> Any:
     return experiments.analyze(trail.write(path / "log"), plan, history=True)
 
 
+def stated(path: Path) -> Any:
+    """Guidelines and grades whose texts are dangerous, stored by a dangerous person."""
+    version = Guidelines(EVIL, (GradeMeaning(0.0, EVIL, EVIL), GradeMeaning(1.0, "yes", "")))
+    return GuidelinesReport(EVIL, version, [GuidelinesEntry(1, version.hash, EVIL, "", version)])
+
+
+def recalled() -> Any:
+    """A round that found something, with a model of one topic."""
+    made = stopped()
+    model = TopicModel(TOPICS[0], 3, 2, "", 1.5, (RelevantWord(EVIL, 0.5),), (EVIL,), "")
+    return RoundRecall(EVIL, "cal", "", made, [model], [(1, 1)])
+
+
 MADE: dict[str, Callable[[Path], Any]] = {
     "Scores": lambda path: scores(),
     "Comparison": lambda path: cranfield.compare(QRELS, RUNS, "AP"),
@@ -318,6 +350,18 @@ MADE: dict[str, Callable[[Path], Any]] = {
         why=EVIL, rounds=[RoundChoice(EVIL, "open", 1, 2, 1)], grades=[GradeOption(1, "1", EVIL, EVIL)]
     ),
     "Overview": lambda path: overview(path),
+    "GuidelinesReport": stated,
+    "Pseudonymisation": lambda path: judging.pseudonymise(noted(path), f"{EVIL}0"),
+    "AdaptivePlan": lambda path: AdaptivePlan(
+        RoundPlan.of([RoundItem(EVIL, EVIL, 1)], EVIL, 60.0, EVIL), [StartDocument(EVIL, EVIL)]
+    ),
+    "RoundRecall": lambda path: recalled(),
+    "CheckedVersion": lambda path: CheckedVersion(EVIL, VersionSummary(1, {"1": 2}, [EVIL])),
+    "SearchIndex": lambda path: SearchIndex(EVIL),
+    "SearchWork": lambda path: SearchWork(
+        topic=EVIL, query=EVIL, results=[SearchResult(EVIL, 1, EVIL, EVIL, [], 3, None)]
+    ),
+    "RenderedReport": lambda path: RenderedReport("html", EVIL),
     "Both": lambda path: Both(leaderboard(QRELS, RUNS, "AP"), scores(), "scores", EVIL),
 }
 BASES = {"Rows", "ScriptReply"}

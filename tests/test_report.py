@@ -334,12 +334,19 @@ def test_a_leader_that_beats_none_is_said_to(three: Report) -> None:
     assert "significantly better than none of the 2 systems" in summary(report)[1]
 
 
+def test_no_run_is_named_first_if_all_score_the_same() -> None:
+    report = report_of(compare(scored([[1, 1, 1]] * 8, ["a", "b", "c"]), tests="t"))
+    assert summary(report)[1:] == ["By AP, all systems have the same mean, 1.0000."]
+
+
 def test_where_lower_is_better_the_lowest_leads() -> None:
     values = [[5, 1], [6, 2], [7, 2], [5, 1]]
     report = report_of(compare(scored(values, ["slow", "fast"], "seconds", lower_is_better=True), tests="t"))
     assert report.systems == ["fast", "slow"]
     assert report.better("seconds", "slow", "fast") == 1
-    assert "fast has the lowest (lower is better) mean" in summary(report)[1]
+    said = summary(report)
+    assert said[1] == "There are too few topics to say which run is better: 4, and it takes 6."
+    assert "fast has the lowest (lower is better) mean" in said[2]
     assert leaderboard_table(report).rows[0][2].best
     chart = figure(report, "differences")
     assert chart.vega_lite()["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["fast better"]

@@ -232,13 +232,18 @@ SHOWN: dict[str, list[dict[str, str]]] = {
     "/judge": [
         {},
         *({"round": each} for each in ROUNDS),
-        *({"round": "pooled"} | subject for subject in (SUBJECTS[0], SUBJECTS[5], SUBJECTS[7])),
+        *({"round": "pooled", "topic": topic, "document": each} for topic in TOPICS for each in POOL),  # others' too
         {"round": "entry"} | SUBJECTS[8],
         SUBJECTS[2],
         {"round": "pooled", "ahead": "1", "labels": "1"},
     ],
     "/judge/topics": [{}, *({"round": each} for each in ("chosen", "mixed", "over", "no such"))],
-    "/label": [*SUBJECTS[::3], SUBJECTS[7], {"topic": "t1"}, {"topic": "no such", "document": "d01"}],
+    "/label": [
+        *({"topic": topic, "document": each} for topic in TOPICS for each in DOCUMENTS[:12]),
+        SUBJECTS[15],
+        {"topic": "t1"},
+        {"topic": "no such", "document": "d01"},
+    ],
     "/login": [{"next": "/runs"}],
     "/me": [{}],
     "/prefer": [{}, {"comparison": "lists"}, {"comparison": "documents"}, {"comparison": "no such"}],

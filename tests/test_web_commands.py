@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from cranfield.judging.versions import freeze
 from cranfield.workbench.command_lines import COMMANDS, WITHOUT, fill
 from cranfield.workbench.routes import entries
 from shell import cranfield
-from workbench import Served, example, served
+from workbench import Served, example, served, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +64,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             opened.account(name, "assessor")
             labels = [Event(topic="101", document=f"d{n:03}", grade=n % 2, assessor=name) for n in range(1, 9)]
             opened.bench.log.add(labels)
-        open_round(opened.bench.log, Round(name="r 1"), [RoundItem("101", "d001"), RoundItem("101", "d010")])
+        open_round(opened.bench.log, Round(name="r 1"), [RoundItem("101", "d001"), RoundItem("101", "d299")])
+        asked = {"topic": "101", "document": "d299", "round": "r 1"}
+        opened.bench.log.add([Event(**asked, grade=grade, assessor=name) for grade, name in ((1, "ann"), (0, "bob"))])
         freeze(opened.bench.log, "v one", "latest")
         yield opened
 
@@ -104,11 +107,56 @@ def test_a_command_is_quoted_so_that_a_shell_takes_it_as_shown(site: Served) -> 
     command = command_on(site, "/round?name=r+1")
     assert command == "cranfield judge status 'my garden/work.db' --round 'r 1'"
     shown = command_on(site, "/topic?topic=%24%28touch+evil%29")
-    assert shown == "cranfield collection show 'my garden' --topic '$(touch evil)'"
+    runs = "'my garden/runs/bm25.run' 'my garden/runs/fusion.run'"
+    assert shown == f"cranfield explain 'my garden' {runs} --topic '$(touch evil)'"
     folder = os.path.dirname(site.bench.folder)
     program = shown.replace("cranfield", f"{sys.executable} -m cranfield", 1)
     subprocess.run(program, shell=True, cwd=folder, capture_output=True, check=False)
     assert not os.path.exists(os.path.join(folder, "evil"))
+
+
+SAME: dict[str, str] = {
+    "/compare": "pairs",
+    "/compare?one=bm25&other=phrase&measures=AP+RR%4010&judgments=collection": "pairs",
+    "/compare?one=bm25&other=fusion&judgments=log&policy=majority&measures=AP": "pairs",
+    "/runs": "rows",
+    "/runs?measures=AP&judgments=log%40v+one": "rows",
+    "/topic?topic=102": "lists",
+    "/topic?topic=101&one=bm25&other=phrase&measure=AP": "lists",
+    "/agreement?by=pair&measure=AP": "coefficients rankings",
+    "/agreement?round=r+1": "documents labels",
+    "/diff?a=v+one": "added changed verdicts",
+}
+"""Pages with the parts of their JSON that the command has, too."""
+
+
+@pytest.mark.parametrize("path", SAME)
+def test_the_command_of_a_page_gives_the_same_numbers(site: Served, path: str) -> None:
+    twin = path.replace("?", ".json?") if "?" in path else f"{path}.json"
+    values = waited(site, twin, who=("zoe", "lead"))
+    page = values.get("answer", values)
+    *before, last = command_on(site, path).split(" && ")
+    folder = site.bench.folder + "/.."
+    for command in before:
+        assert cranfield(*shlex.split(command)[1:], folder=folder).code == 0
+    answer = cranfield(*shlex.split(last)[1:], "--format", "json", folder=folder)
+    assert answer.code == 0, answer.both
+    theirs = json.loads(answer.out)
+    compared = [part for part in SAME[path].split() if part in page or part in theirs]
+    assert compared
+    for part in compared:
+        assert without_texts(page[part]) == without_texts(theirs[part]), (path, last, part)
+
+
+def without_texts(value: Any) -> Any:
+    """Plain values without titles of documents, which pages look up elsewhere."""
+    if isinstance(value, list):
+        return [without_texts(each) for each in value]
+    return (
+        {name: without_texts(each) for name, each in value.items() if name != "text"}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def test_assessors_who_judge_blind_see_no_name_of_a_run(site: Served) -> None:

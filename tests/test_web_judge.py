@@ -153,10 +153,10 @@ def test_an_assessor_sees_the_need_three_documents_and_what_grades_mean(site: Se
 
 def test_gold_repeats_and_others_leave_no_trace_in_the_browser(site: Served) -> None:
     gold = {f"d{i}": 1.0 for i in range(50, 55)}
+    other, client = site.client("zebedee", "assessor"), site.client("ann", "assessor")
     name = opened(
         site, "blind", [f"d{i:02d}" for i in range(12)], overlap=2, gold=gold, gold_share=0.3, repeat_share=0.3
     )
-    other, client = site.client("zebedee", "assessor"), site.client("ann", "assessor")
     say(other, name, *(label(item, 2, note="secret") for item in look(other, name)["items"]))
     fields: set[str] = set()
     texts = []
@@ -454,6 +454,7 @@ def test_a_round_that_comes_after_another_names_it(site: Served) -> None:
 
 
 def test_a_round_of_others_is_refused(site: Served) -> None:
+    site.account("bob", "assessor")
     reply = site.client("ann", "assessor").get(f"/judge.json?round={opened(site, 'theirs', assessors=('bob',))}")
     assert reply.status == 400
     assert "is for bob" in reply.json()["error"]

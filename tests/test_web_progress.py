@@ -84,3 +84,23 @@ def test_running_jobs_are_listed_and_a_lead_cancels_one(tmp_path: Path) -> None:
         finally:
             jobs.close()
             site.site.jobs = shared
+
+
+def test_a_page_that_somebody_goes_through_by_tab_offers_its_result_and_keeps_the_focus(
+    tmp_path: Path, browser: Any
+) -> None:
+    with served(example(tmp_path / "w")) as site:
+        workers, held = site.site.jobs.workers, []
+        put, workers.put = workers.put, held.append  # type: ignore[method-assign]
+        context = site.context(browser, "zoe", "lead")
+        page = context.new_page()
+        page.goto("/")
+        page.locator("[data-job]").first.wait_for()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        for task in held:
+            put(task)
+        workers.put = put  # type: ignore[method-assign]
+        page.get_by_role("link", name="The result is ready").first.wait_for()
+        assert page.evaluate("document.activeElement.className") == "home"
+        context.close()

@@ -21,6 +21,7 @@ PLAN = {"runs": ["bm25", "fusion"], "depth": "3", "again": "yes", "overlap": "2"
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Served]:
     with served(example(tmp_path / "w")) as opened:
+        opened.account("bob", "assessor")
         yield opened
 
 
@@ -301,7 +302,16 @@ def test_people_are_named_by_accounts_and_no_more_labels_than_people_are_planned
     assert (stranger.status, "'eve' has no account" in stranger.json()["error"]) == (400, True)
     many = lead.send("/rounds/new.json", {**PLAN, "name": "r", "assessors": ["ann"]})
     assert (many.status, "2 labels per document need 2 people" in many.json()["error"]) == (400, True)
+    plan = {**PLAN, "name": "r", "overlap": "3"}
+    everybody = lead.send("/rounds/new.json", plan)
+    assert (everybody.status, "need 3 people, and 2 may judge here" in everybody.json()["error"]) == (400, True)
     assert lead.get("/rounds.json").json()["rounds"] == []
+    assert lead.send("/people/invite.json", {"role": "viewer"}).status == 200
+    assert lead.send("/rounds/new.json", plan).status == 400
+    assert lead.send("/people/invite.json", {"role": "assessor"}).status == 200
+    assert lead.send("/rounds/new.json", plan).status == 200
+    more = lead.send("/round/change.json", {"name": "r", "overlap": "4"})
+    assert (more.status, "need 4 people, and 3 may judge here" in more.json()["error"]) == (400, True)
 
 
 def test_a_lead_decides_about_what_everybody_skipped(site: Served) -> None:

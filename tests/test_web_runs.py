@@ -192,7 +192,11 @@ def test_an_empty_workspace_says_what_a_run_is(tmp_path: Path) -> None:
         (Path(site.bench.folder) / "runs").mkdir()
         (Path(site.bench.folder) / "runs" / "a.run").write_bytes(GOOD)
         reply = lead.get("/runs.json")
-        assert (reply.status, "nothing is judged yet" in reply.json()["error"]) == (400, True)
+        assert (reply.status, "nothing is judged yet" in reply.json()["unjudged"]) == (200, True)
+        page = lead.get("/runs?new=a.run").text
+        assert "There is 1 run: a.run. Nothing is judged yet" in page
+        assert "Add a run" in page  # the second run, too, is added here
+        assert lead.get("/runs.csv").status == 409
 
 
 @pytest.mark.parametrize("measures", ["nonsense", "nDCG@0", "nDCG@10+nonsense%3Cb%3E"])

@@ -11,6 +11,7 @@ from benchmarks.load import judged
 from benchmarks.web import prepared
 
 from cranfield.inputs.workspace import open_bench
+from cranfield.judging.event import COLLECTION
 from workbench import Process
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 
 def proven(folder: Path, db: str | None, tally: Tally) -> int:
-    """How many judgments the log holds, each confirmed one once."""
+    """How many judgments people gave, each confirmed one once; those of the collection are events too."""
     bench = open_bench(folder, db)
-    ids = [event.id for event in bench.log.events() if event.kind == "judgment"]
-    places = [(event.topic, event.document) for event in bench.log.events() if event.kind == "judgment"]
+    judgments = [event for event in bench.log.events() if event.kind == "judgment" and event.source != COLLECTION]
     bench.close()
+    ids = [event.id for event in judgments]
+    places = [(event.topic, event.document) for event in judgments]
     assert len(ids) == len(set(ids))
     assert len(places) == len(set(places)), "a document was judged twice in a round without overlap"
     assert tally.confirmed <= set(ids)

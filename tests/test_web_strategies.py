@@ -205,3 +205,12 @@ def test_the_command_line_says_what_the_page_says(site: Served) -> None:
     assert "words with their weights" in text
     neither = shell("pool", "stop", site.bench.location)
     assert (neither.code, "--round NAME: give one of them" in neither.err) == (2, True)
+
+
+def test_the_recall_curve_counts_a_document_once_however_many_people_label_it(site: Served) -> None:
+    begin(site, "depth", "twice", depth="20", overlap="2", topics="")
+    for name in ("bob", "cat"):
+        judge(site.client(name, "assessor"), "twice", 12)
+    answer = recall(site, "round=twice")["answer"]
+    assert answer["judged"] >= 10
+    assert answer["curve"][-1] == [answer["judged"], answer["relevant"]]

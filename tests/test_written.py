@@ -92,6 +92,7 @@ WRITES = {  # a command that writes, and the files that it then names
     ],
     f"online study analyze {EXAMPLES}/online/study.toml {EXAMPLES}/online/answers.csv -o said.txt": ["said.txt"],
     "collection stamp imported": ["imported/collection.toml"],
+    "judge guidelines imported -o guidelines.txt": ["guidelines.txt"],
     "backup . -o monday.tar.gz": ["monday.tar.gz"],
 }
 SILENT = {"trec_eval", "names"}  # the first keeps to its original and writes nothing but its answer

@@ -100,12 +100,12 @@ fields = [
 ]
 """
 SESSIONS = ("/enter",)  # they begin a session and show nothing
-FILES = ("/image",)  # no pages: what is in the reply is a file
+FILES = ("/backup/file", "/image", "/report/file")  # no pages: what is in the reply is a file
 
 
-def walk(ending: str = "") -> list[str]:
-    """The address of every page with every set of parameters; of its twin with an ending."""
-    without = SESSIONS if ending else (*SESSIONS, *FILES)
+def walk(ending: str = "", files: bool = False) -> list[str]:
+    """The address of every page with every set of parameters; of its twin with an ending. Files are left out if not asked for."""
+    without = SESSIONS if ending or files else (*SESSIONS, *FILES)
     pages = [entry for entry in entries() if entry.method == "GET" and entry.path not in without]
     missing = [entry.path for entry in pages if entry.path not in PARAMETERS]
     assert not missing, f"tests/walks.py, PARAMETERS: say how to open {', '.join(missing)}"

@@ -130,7 +130,8 @@ class Entries(NamedTuple):
         entries = [(in_line(word), legible(meaning)) for word, meaning in self.entries]
         margin = self.margin or self.indent + 2 + max((len(word) for word, _ in entries), default=0)
         start = " " * self.indent
-        return [folded(f"{start}{word}".ljust(margin) + meaning, limit, margin) for word, meaning in entries]
+        lines = [(f"{start}{word}".ljust(margin) + meaning).rstrip() for word, meaning in entries]
+        return [folded(line, limit, margin) for line in lines]
 
 
 Part: TypeAlias = "Table | Lines | Drawing | Entries | str"  # a str is a paragraph

@@ -167,10 +167,10 @@ def _withdraw(log: str, **what: Any) -> None:
 @option("--changed-by NAME by", "Name of the person who replaces it, which the log keeps.", default="")
 @options.shape("text", "json")
 def _pseudonymise(log: str, name: str, shape: str, **how: Any) -> None:
-    """Replace the name of an assessor by a pseudonym, everywhere in a log.
+    """Replace the name of an assessor by a pseudonym.
 
-    Labels, agreement, qrels and versions stay as they are. The account is switched off. Notes that may hold the name are
-    listed for you to read. Stop servers that have a JSON-lines log open.
+    The pseudonym stands everywhere in the log. Labels, agreement, qrels and versions stay as they are. The account is
+    switched off. Notes that may hold the name are listed for you to read. Stop servers that have a JSON-lines log open.
 
     \b
     $ cranfield judge pseudonymise labels.jsonl ann
@@ -255,11 +255,17 @@ def _round(log: str, assessors: str | None, order: str | None, assign_topics: bo
     $ cranfield judge round work.db --pool pool.jsonl --assessors ann,bob,cat --overlap 2
     """
     from cranfield.commands.judging import begin_round
+    from cranfield.judging.round_plan import PRIORITY
 
     if how["strategy"]:
         options.refuse_idle("does not go with --strategy", "double", "order")
     else:
         options.refuse_idle("goes with --strategy", "runs", "depth", "rel")
+    drawing = ("strategy", "sample", "sample_topics", "double", "gold", "repeat_share")
+    if order == PRIORITY and not any(how[name] for name in drawing):
+        options.refuse_idle(
+            "goes with --sample, --sample-topics, --double-share, --gold, --repeat-share or --order shuffled", "seed"
+        )
     if assign_topics:
         options.refuse_idle("does not go with --assign-topics", "topic_people", "choose_topics")
     how |= ({"order": order} if order else {}) | {"topic_people": how["topic_people"] or {}}
@@ -611,6 +617,7 @@ def _diff(log: str, a: str, b: str | None, **how: Any) -> None:
     type=RegistryName("agreement_views"),
     was=["--by"],
 )
+@option("--round NAME", "Round whose labels count.  [default: all]", default="")
 @option("--run RUN runs", "Run to rank by the labels of each person.", multiple=True, type=INPUT)
 @option("-m --measures", "Measures that rank the runs.  [default: nDCG@10]")
 @option(
@@ -643,6 +650,8 @@ def _agree(sources: tuple[str, ...], disagreements: str | None, view: str | None
 
     if not typed["runs"]:
         options.refuse_idle("goes with --run", "measures")
+    if len(sources) > 1:
+        options.refuse_idle("goes with one log", "round")
     with all_or_none():
         show_answer(agree, sources, disagreements=disagreements, view=view or "", **typed)
     if disagreements is not None:

@@ -31,9 +31,13 @@ PLACE = 76
     metavar="postgresql://…",
     multiple=True,
 )
-@option("--workspaces FOLDER parent", "Serve every folder in this one. Leads may create further workspaces there.")
+@option(
+    "--workspaces FOLDER parent",
+    "Serve every folder in this one. Leads may create further workspaces there.",
+    type=options.INPUT,
+)
 @options.serving(8765, "Passwords and labels")
-@option("--accounts", "Require name and password on this machine too.", is_flag=True)
+@option("--accounts", "Require a password on this machine too.", is_flag=True)
 @option("--allow-host NAME hosts", "Host name that browsers may use. Links contain the first.", multiple=True)
 @option(
     "--auth-header NAME", "Header in which the proxy names the person, such as X-Forwarded-User. Needs --behind-proxy."

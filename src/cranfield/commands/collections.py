@@ -9,7 +9,7 @@ import cranfield
 from cranfield.base.errors import ConventionError
 from cranfield.formats.csv_tables import Dialect
 from cranfield.inputs.inputs import run_arguments
-from cranfield.inputs.logs import expanded, judgments_of, named
+from cranfield.inputs.logs import expanded, file_or_qrels, named
 from cranfield.inputs.topics import queries_of
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def check(
     """The problems in run and qrels files, given by name or pattern; `how` goes to the library function."""
     from cranfield.collections.check import check
 
-    logs = {word: judgments_of(word) for word in files if named(word) is not None}
+    logs = {word: file_or_qrels(word) for word in files if named(word) is not None or os.path.isdir(word)}
     read = [one.file for one in run_arguments([word for word in files if word not in logs])]
     dialect = Dialect(how.get("delimiter"), how.get("encoding"), how.get("decimal"))
     queries = queries_of(topics_file, None, fields, dialect, bool(how.get("lenient")))
-    judged = None if qrels is None else judgments_of(qrels)
+    judged = None if qrels is None else file_or_qrels(qrels)
     return check([*read, *logs.values()], judged, kind, fields, queries=queries, **how)
 
 

@@ -157,8 +157,9 @@ class GuidelinesReport(Answer):
         if not self.version.hash:
             yield f"{self.name}: there are no guidelines and no meanings of grades"
         if self.version.grades:
-            rows = [[f"{each.grade:g}", each.label, each.meaning] for each in reversed(self.version.grades)]
-            yield Table(["grade", "label", "meaning"], rows, left=3)
+            grades = [f"{each.grade:g}  {each.label}".rstrip() for each in reversed(self.version.grades)]
+            meanings = [each.meaning for each in reversed(self.version.grades)]
+            yield Entries(list(zip(grades, meanings, strict=True)), "grades")
             yield Entries([("relevant from", f"{self.version.relevant_from:g}")])
         if self.version.text:
             yield self.version.text.rstrip("\n")

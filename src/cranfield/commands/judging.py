@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say, tell_writing
 from cranfield.base.parameters import masked, shortened
+from cranfield.commands.judged_documents import note_judged, unjudged
 from cranfield.formats import as_runs, collection_folder
 from cranfield.formats.collection_folder import collection_home
 from cranfield.formats.csv_tables import Dialect
@@ -18,21 +20,30 @@ from cranfield.formats.files.trec import TREC
 from cranfield.formats.pool_files import pool_lines, read_pool
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import open_buffer, write_bytes
+from cranfield.formats.topic_tables import topic_ids_in
 from cranfield.inputs.inputs import DEFAULT_MEASURES, Inputs, refuse_second_stdin
-from cranfield.inputs.logs import Named, import_collection, judgments_of, named, own_judgments
+from cranfield.inputs.logs import Named, file_or_qrels, import_collection, named, own_judgments, workspace_at
 from cranfield.inputs.topics import queries_of
 from cranfield.judging import log_queries
 from cranfield.judging.collection_judgments import with_own_events
 from cranfield.judging.current_labels import LabelKey, current_events, rated_labels
 from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
-from cranfield.judging.event_intake import new_events
+from cranfield.judging.event_intake import KnownIds, new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
-from cranfield.judging.label_import import PREFS, WRITERS, LabelReading, guidelines_in, read_files, refuse_off
+from cranfield.judging.label_import import (
+    PREFS,
+    WRITERS,
+    LabelReading,
+    grades_by_label,
+    guidelines_in,
+    read_files,
+    refuse_off,
+)
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
-from cranfield.judging.round_changes import ChangeRequest, assign_topics, change_round
+from cranfield.judging.round_changes import ChangeRequest, assign_topics, change_round, round_documents
 from cranfield.judging.round_plan import (
     DOCUMENTS,
     PRIORITY,
@@ -82,15 +93,16 @@ def add(
     refuse_second_stdin(*files, topics_file)
     dialect = Dialect(*(options.pop(name, None) for name in ("delimiter", "encoding", "decimal")))
     how = {name: options.pop(name) for name in LabelReading._fields if name in options}
-    queries = queries_of(topics_file, collection, None, dialect, how.get("lenient", False))
-    reading = LabelReading(**how, dialect=dialect, queries=queries)
+    own_collection = collection or _collection_with(location)
+    queries = queries_of(topics_file, own_collection, None, dialect, how.get("lenient", False))
+    reading = LabelReading(**how, dialect=dialect, queries=queries, grade_names=_grade_names(own_collection))
     fields_of_all = {name: value for name, value in options.items() if value is not None}
     events: list[Event] = []
     where: dict[str, str] = {}
     for file, read in read_files(files, reading, **fields_of_all).items():
         where |= {event.id: f"{file}:{event.origin.rpartition(' ')[2]}: " if event.origin else "" for event in read}
         events += read
-    refuse_off(events, where, scale=set(scale), **_collection_ids(collection or _collection_with(location)))
+    refuse_off(events, where, set(scale), _known_ids(location, collection))
     new_events(events, {}, masked(location))  # files that contradict each other make no log
     tell_writing()
     if not events:
@@ -103,20 +115,34 @@ def add(
     return added
 
 
-def _collection_ids(collection: str | None) -> dict[str, Any]:
-    """The topics and documents of a collection."""
-    if collection is None:
-        return {}
+def _known_ids(location: str, collection: str | None) -> KnownIds:
+    """The topics and documents of a collection: the one that is named, or that of the workspace that a log belongs to."""
     import cranfield
 
-    opened = cranfield.read_collection(collection)
+    folder = collection if collection is not None else workspace_at(location)
+    if folder is None:
+        return KnownIds()
+    files = {} if collection is not None else collection_home(folder)[1]
+    table = files.get(collection_folder.TOPICS)
+    table = table if table is not None and os.path.getsize(table) else None
+    if collection is None and collection_folder.DOCUMENTS not in files:
+        return KnownIds() if table is None else KnownIds(topic_ids_in(table))
+    opened = cranfield.read_collection(folder)
     documents = {document.id for document in opened.documents()}
-    return {"topics": {topic.id for topic in opened.topics}, "documents": documents}
+    topics = frozenset(topic.id for topic in opened.topics)
+    return KnownIds(topics if collection is not None or table is not None else None, documents.__contains__)
+
+
+def _grade_names(collection: str | None) -> dict[str, float] | None:
+    """The grades of a collection by their labels."""
+    import cranfield
+
+    return None if collection is None else grades_by_label(cranfield.read_collection(collection).grades)
 
 
 def _collection_with(location: str) -> str | None:
     """The collection of the workspace that a log belongs to; None for any other log, or without documents."""
-    workspace = (named(location) or Named(location)).workspace
+    workspace = workspace_at(location)
     files = {} if workspace is None else collection_home(workspace)[1]
     return workspace if collection_folder.DOCUMENTS in files and collection_folder.TOPICS in files else None
 
@@ -220,10 +246,11 @@ def begin_round(
     by_lot = sample is not None or sample_topics is not None
     _refuse_round(pool or gold, runs, strategy, by_lot)
     items = [] if pool is None or strategy else read_pool(pool)
-    gold_qrels = {} if gold is None else as_qrels(judgments_of(gold)).to_dict()
+    gold_qrels = {} if gold is None else as_qrels(file_or_qrels(gold)).to_dict()
     draw = {"sample": sample, "sample_topics": sample_topics, "seed": seed}
     round_items = plan_items(items, overlap=overlap, double=double, gold=gold_qrels, **draw)  # type: ignore[arg-type]
-    lists = lists_of(runs, depth, pool) if strategy else {}
+    lists = unjudged(location, lists_of(runs, depth, pool)) if strategy else {}
+    note_judged(location, round_items)
     version = Guidelines() if guideline is None else Guidelines(read_guidelines(guideline))
     frame = frame_of(items) if by_lot or any(each.probability < 1 for each in round_items) else {}
     plan = Round(
@@ -278,13 +305,15 @@ def change(
             plan, _ = transaction.find_round(name)
         if topics_file is not None:
             wishes["topics"] = tuple(Inputs(topics=topics_file).chosen_topics() or ())
-        request = ChangeRequest(**wishes, **_documents_of(plan, pool, runs, depth))
+        request = ChangeRequest(**wishes, **_documents_of(log, location, plan, pool, runs, depth))
         change_round(log, plan.name, request, by)
         return status(log, plan.name)
 
 
-def _documents_of(plan: Round, pool: str | None, runs: Sequence[str], depth: int | None) -> dict[str, Any]:
-    """The fields of a change that say which documents a round asks about."""
+def _documents_of(
+    log: Log, location: str, plan: Round, pool: str | None, runs: Sequence[str], depth: int | None
+) -> dict[str, Any]:
+    """The fields of a change that say which documents a round asks about; no judged documents of a workspace are added."""
     if pool is not None:
         documents = [(each.topic, each.document) for each in plan_items(read_pool(pool))]
         return {"pool": documents} | ({} if depth is None else {"depth": depth})
@@ -298,7 +327,10 @@ def _documents_of(plan: Round, pool: str | None, runs: Sequence[str], depth: int
         return {"lists": lists, "depth": deep}
     if not runs:
         raise DataError(f"round {plan.name!r} does not know its runs: name them with --run, or a pool with --pool")
-    lists = lists_of(runs, deep, None)
+    there = {topic: {name for own in lists.values() for name in own} for topic, lists in plan.lists.items()}
+    for topic, document in round_documents(log, plan.name):
+        there.setdefault(topic, set()).add(document)
+    lists = unjudged(location, lists_of(runs, deep, None), there)
     if plan.strategy:
         return {"lists": lists, "depth": deep}
     documents = [(topic, each) for topic, own in lists.items() for each in _merged(own)]
@@ -437,13 +469,13 @@ def aggregate(
 
 def _with_collection(location: str, current: dict[LabelKey, Event]) -> dict[LabelKey, Event]:
     """The current events, with the judgments in the file of the workspace's collection, imported or not."""
-    own = own_judgments((named(location) or Named(location)).workspace)
+    own = own_judgments(workspace_at(location))
     return current if own is None else with_own_events(current, own)
 
 
 def _rows(judgments: str) -> list[tuple[str, str, float]]:
     """Topic, document and grade of each judgment of a file."""
-    grades = as_qrels(judgments_of(judgments)).to_dict()
+    grades = as_qrels(file_or_qrels(judgments)).to_dict()
     return [(topic, document, grade) for topic, own in grades.items() for document, grade in own.items()]
 
 
@@ -527,7 +559,7 @@ def diff(
     with _opened(location, new=False) as log:
         one = thaw(log, a)
         if b is None:
-            own = own_judgments((named(location) or Named(location)).workspace)
+            own = own_judgments(workspace_at(location))
             other = log_queries.decide_log(log, policy, gold=gold_grades(log), own=own)
         else:
             other = thaw(log, b)
@@ -576,7 +608,9 @@ def _opinions(
     if len(sources) > 1:
         log_names = {word: named(word) for word in sources}
         logs = {word: _opinions_in_log(one, word, aspect, whose) for word, one in log_names.items() if one is not None}
-        read = {**logs, **read_files([word for word in sources if word not in logs])}
+        files = {word: str(file_or_qrels(word)) for word in sources if word not in logs}
+        labels_in_files = read_files(list(files.values()))
+        read = {**logs, **{word: labels_in_files[file] for word, file in files.items()}}
         events = [event for word in sources for event in read[word]]
         names = {event.assessor for event in events}
         if len(names) < len(sources):

@@ -14,7 +14,7 @@ from cranfield.formats import as_runs, run_name
 from cranfield.formats.pool_files import pool_lines, read_pool
 from cranfield.formats.streams import write_bytes
 from cranfield.inputs.inputs import Inputs, refuse_second_stdin
-from cranfield.inputs.logs import exists, labels_in
+from cranfield.inputs.logs import exists, labels_in, named
 from cranfield.inputs.topics import queries_of
 from cranfield.pooling.strategy import PoolStatistics, Rankings, rankings
 
@@ -82,7 +82,7 @@ def session_options(
     **options: Any,
 ) -> dict[str, Any]:
     """The arguments of `cranfield.session`, with files opened; `judgments` are this session's labels, qrels earlier ones."""
-    begun = judgments is not None and (judgments == "-" or exists(judgments))
+    begun = judgments is not None and (judgments == "-" or named(judgments) is not None or exists(judgments))
     return {
         "runs": _tops(inputs, depths, progress),
         "qrels": None if inputs.qrels is None else inputs.open_qrels().to_dict(),

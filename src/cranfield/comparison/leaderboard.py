@@ -224,10 +224,8 @@ class Leaderboard(Answer):
         if how.states_defaults or not self.usual:
             yield self.how()
         elif self.rank_draws:
-            yield (
-                f"ranks: {100 * self.level:g}% intervals, for all runs at once; runs that share a letter of tier were not told "
-                f"apart at {self.alpha:g}"
-            )
+            intervals = f"ranks: simultaneous {100 * self.level:g}% intervals"
+            yield f"{intervals}; a shared tier letter: not told apart at {self.alpha:g}"
         if self.scores.weights is not None:
             yield self.scores.weights.in_words(self.scores.topics)
         if how.medium == "text" and not self.scores.external and (how.states_defaults or not self.scores.usual):

@@ -128,6 +128,11 @@ def collection_home(folder: str) -> tuple[str | None, dict[str, str]]:
     return None, {}
 
 
+def may_hold_log(folder: str) -> bool:
+    """Whether a folder is a place for the log of a workspace: it has documents, or was served."""
+    return DOCUMENTS in collection_home(folder)[1] or os.path.isdir(os.path.join(folder, STATE))
+
+
 def folder_of(path: str) -> str:
     """The folder of a collection, given by its path, by its workspace, or by the name of a bundled collection."""
     if os.path.isdir(path):

@@ -107,6 +107,12 @@ def table_of_topics(topics: Iterable[Topic], where: str) -> TopicTable:
     return TopicTable(where, queries, columns)
 
 
+def topic_ids_in(path: str) -> frozenset[str]:
+    """The ids of the topics in a table, and of those that only other columns name."""
+    table = read_topic_table(path)
+    return frozenset(table.queries).union(*table.columns.values())
+
+
 def read_topic_table(
     path: str, fields: Fields | None = None, dialect: Dialect = DETECTED, lenient: bool = False
 ) -> TopicTable:

@@ -14,7 +14,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import tell_used
 from cranfield.base.text_layout import counted
 from cranfield.formats.run_files import run_named
-from cranfield.inputs.logs import judgments_of, named
+from cranfield.inputs.logs import file_or_qrels, judgments_of, named
 from cranfield.inputs.topics import queries_of, topic_table
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class Inputs:
         from cranfield.formats.runs_and_qrels import as_qrels
 
         def read_aspect(path: str) -> Any:
-            return as_qrels(judgments_of(path)).to_dict()
+            return as_qrels(file_or_qrels(path)).to_dict()
 
         readers = zip(names, (as_preferences, read_groups, read_aspect, read_costs), strict=True)
         return Extras(self.collection_size, **{name: read(files[name]) for name, read in readers if name in files})

@@ -70,10 +70,15 @@ def workspace_of(log: str) -> str | None:
     folder, name = os.path.split(os.path.abspath(log))
     if name != WORK_DB:
         return None
-    from cranfield.formats.collection_folder import DOCUMENTS, STATE, collection_home
+    from cranfield.formats.collection_folder import may_hold_log
 
-    served = os.path.isdir(os.path.join(folder, STATE))
-    return folder if served or DOCUMENTS in collection_home(folder)[1] else None
+    return folder if may_hold_log(folder) else None
+
+
+def workspace_at(location: str) -> str | None:
+    """The workspace that a log, or a word for one, belongs to; also of a workspace that has no log yet."""
+    word = named(location)
+    return word.workspace if word is not None else location if os.path.isdir(location) else workspace_of(location)
 
 
 def exists(location: str) -> bool:
@@ -108,6 +113,19 @@ def judgments_of(word: str) -> str | Qrels:
     return opened
 
 
+def file_or_qrels(word: str) -> str | Qrels:
+    """As `judgments_of`, for readers of files: the folder of a collection is its file of judgments."""
+    opened = judgments_of(word)
+    if not isinstance(opened, str) or not os.path.isdir(opened):
+        return opened
+    from cranfield.formats.collection_folder import QRELS, collection_home
+
+    path = collection_home(opened)[1].get(QRELS)
+    if path is None:
+        raise DataError(f"{opened}: expected judgments, found a folder without {QRELS} and without labels")
+    return path
+
+
 def _file_in(word: str) -> str:
     """The file of judgments of a folder that has no log and no documents; any other word unchanged."""
     if not os.path.isdir(word):
@@ -119,14 +137,21 @@ def _file_in(word: str) -> str:
 
 
 def own_judgments(workspace: str | None) -> Qrels | None:
-    """The judgments in the file of a workspace's collection; None if there is none."""
+    """The judgments of a workspace's collection as its file says them now, none if the file is gone.
+
+    None if there is no collection: then those count that its log holds.
+    """
     if workspace is None:
         return None
+    from cranfield.base.collection import Qrels
     from cranfield.formats.collection_folder import QRELS, collection_home
     from cranfield.formats.runs_and_qrels import read_qrels
 
-    path = collection_home(workspace)[1].get(QRELS)
-    return read_qrels(path) if path is not None and os.path.getsize(path) else None
+    home, files = collection_home(workspace)
+    path = files.get(QRELS)
+    if path is not None and os.path.getsize(path):
+        return read_qrels(path)
+    return None if home is None else Qrels({}, workspace)
 
 
 def _describe(qrels: Qrels, workspace: str) -> None:
@@ -146,11 +171,12 @@ def import_collection(location: str, log: Log) -> None:
     from cranfield.formats.collection_folder import QRELS, collection_home, hash_of
     from cranfield.judging.collection_judgments import JudgmentFile, import_judgments
 
-    workspace = location if os.path.isdir(location) else workspace_of(location)
-    if workspace is None:
+    workspace = workspace_at(location)
+    home, files = (None, {}) if workspace is None else collection_home(workspace)
+    if home is None:  # a folder without a collection says nothing about its log
         return
-    path = collection_home(workspace)[1].get(QRELS)
-    digest = "" if path is None else hash_of(path).removeprefix("sha256:")
+    path = files.get(QRELS)
+    digest = "" if path is None or not os.path.getsize(path) else hash_of(path).removeprefix("sha256:")
     file = JudgmentFile(os.path.basename(path or QRELS), digest, lambda: own_judgments(workspace))
     import_judgments(log, file)
 
@@ -161,17 +187,20 @@ def expanded(words: Iterable[str]) -> list[str | Qrels]:
 
     answer: list[str | Qrels] = []
     for word in words:
-        answer += expand([word]) if named(word) is None else [judgments_of(word)]
+        answer += [file_or_qrels(word)] if named(word) is not None or os.path.isdir(word) else expand([word])
     return answer
 
 
 def labels_in(word: str) -> list[Judgment]:
-    """The labels in a log or in any file of labels; the latest label of each document comes last."""
+    """The labels in a log or in any file of labels; the latest label of each document comes last.
+
+    The collection's own judgments of documents that no person has labelled come before the labels of people.
+    """
     from cranfield.formats.label_files import Judgment, read_judgments
 
     log = named(word)
     if log is None:
-        labels = read_judgments(word)
+        labels = read_judgments(str(file_or_qrels(word)))
         say(contradictions((each.topic, each.document, each.assessor, each.grade) for each in labels))
         return labels
     if log.version is not None:
@@ -180,12 +209,16 @@ def labels_in(word: str) -> list[Judgment]:
             (topic, document, grade) for topic, grades in qrels.to_dict().items() for document, grade in grades.items()
         )
         return [Judgment(*row) for row in rows]
-    from cranfield.judging import open_log
+    from cranfield.judging import open_log, policies
+    from cranfield.judging.collection_judgments import with_judgments
     from cranfield.judging.log_queries import decide_log
 
+    own = own_judgments(log.workspace)
     with closing(open_log(log.log, new=False)) as opened:
         say(decide_log(opened).notes())
-        return opened.labels()
+        current = opened.current_grades()
+    every = current if own is None else with_judgments(current, own)
+    return policies.judgments_of(every, policies.ONE_SET)
 
 
 def contradictions(labels: Iterable[tuple[str, str, str, float]]) -> list[str]:

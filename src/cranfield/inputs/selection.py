@@ -52,10 +52,8 @@ def judgment_source(bench: Bench, word: str = "") -> JudgmentSource:
     if word in ("", LOG):
         bench.import_judgments()
     if not word:
-        if bench.qrels is None and not has_labels(bench):
-            raise DataError(
-                "nothing is judged yet: the log has no label of a person, and the collection has no qrels.txt"
-            )
+        if problem := nothing_judged(bench):
+            raise DataError(problem)
         return JudgmentSource(LOG)
     name, at, version = word.partition("@")
     if name == LOG and (version or not at):
@@ -65,6 +63,13 @@ def judgment_source(bench: Bench, word: str = "") -> JudgmentSource:
     if bench.qrels is None:
         raise DataError("the collection has no judgments of its own (qrels.txt); say judgments=log")
     return JudgmentSource(COLLECTION)
+
+
+def nothing_judged(bench: Bench) -> str:
+    """What a workspace lacks if it has no judgments at all; empty if it has some."""
+    if bench.qrels is not None or has_labels(bench):
+        return ""
+    return "nothing is judged yet: the log has no label of a person, and the collection has no qrels.txt"
 
 
 def has_labels(bench: Bench) -> bool:

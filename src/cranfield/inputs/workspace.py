@@ -46,7 +46,7 @@ from cranfield.formats.images import ImageFile, read_image
 from cranfield.formats.run_files import RUNS, RunFile, listed, run_named
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import reason, refuse_larger
-from cranfield.formats.topic_tables import TopicTable, read_topic_table
+from cranfield.formats.topic_tables import TopicTable, read_topic_table, topic_ids_in
 from cranfield.inputs.disk_caches import FileHashes, Mark, mark_of
 from cranfield.inputs.topics import topics_of_collection
 
@@ -270,8 +270,7 @@ class Bench:
         collection = self.open_collection()
         if collection is not None:
             return frozenset(topic.id for topic in collection.topics)
-        table = read_topic_table(path)
-        return frozenset(table.queries).union(*table.columns.values())
+        return topic_ids_in(path)
 
     def _topics(self, path: str) -> TopicTable:
         return read_topic_table(path) if self.collection is None else topics_of_collection(self.collection)

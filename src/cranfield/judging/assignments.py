@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 ON = and_(items.c.round == places.c.round, items.c.item == places.c.item)
 
 
+ANSWERS = ("judgment", "cannot-judge")
 ANOTHER_NAME = "a frozen one does not change: choose another name"
 
 
@@ -85,30 +86,33 @@ def answers_to_gold(connection: Connection, name: str) -> list[GoldAnswer]:
 def why_unqualified(connection: Connection, after: str, assessor: str) -> NoLease | None:
     """Why an assessor has not passed a qualifying round; None if they have, or if no round needs to be passed.
 
-    The reason has no counts: one that grows with an answer, or with a change of it, would tell gold and its grade.
+    The answers count as they were when the last document was first answered: later changes neither pass nor fail, because
+    somebody who changes one answer after the other would learn the grades of gold. For the same reason there are no counts.
     """
     if not after:
         return None
     plan = find_round(connection, after)[0]
-    mine = places.c.assessor == assessor, places.c.state.in_(["done", "skipped"])  # who skips does not get it right
+    here = (getattr(events.c, name) == getattr(items.c, name) for name in ("round", "topic", "document"))
+    answer = events.c.kind.in_((*ANSWERS, "skip")), events.c.aspect == RELEVANCE, ~events.c.repeat
     query = (
-        select(items.c.grade, places.c.state, events.c.grade.label("said"))
-        .outerjoin(places, and_(ON, *mine))
-        .outerjoin(events, events.c.id == places.c.event)
+        select(items.c.item, items.c.grade, events.c.seq, events.c.kind, events.c.grade.label("said"))
+        .outerjoin(events, and_(*here, *answer, events.c.assessor == assessor))
         .where(items.c.round == plan.name, items.c.role == "gold")
+        .order_by(events.c.seq)
     )
-    rows = connection.execute(query).all()
-    count = len(rows)
-    answered = sum(row.state is not None for row in rows)
-    right = sum(row.state == "done" and row.said == row.grade for row in rows)
-    if answered < count:
+    answers: dict[int, list[Row[Any, Any, Any, Any, Any]]] = defaultdict(list)
+    for row in connection.execute(query):
+        answers[row.item].append(row)
+    if any(rows[0].seq is None for rows in answers.values()):
         return NoLease(f"{assessor} first judges all documents of round {plan.name!r}")
-    if right < (plan.passing or 0) * count:
+    end = max((rows[0].seq for rows in answers.values()), default=0)
+    last = [[row for row in rows if row.seq <= end][-1] for rows in answers.values()]
+    right = sum(row.kind in ANSWERS and row.said == row.grade for row in last)  # who skips does not get it right
+    if right < (plan.passing or 0) * len(answers):
         return NoLease(f"{assessor} did not pass round {plan.name!r}")
     return None
 
 
-ANSWERS = ("judgment", "cannot-judge")
 ASSIGNMENT = ("round", "item", "slot")
 FREE = {"assessor": None, "state": "free", "until": None, "event": None}
 

@@ -3,6 +3,8 @@
 Exported JSON lines and CSV name the assessor of each event. `prefs` files cannot mark models, so by default they hold only
 people's labels.
 
+Exports of annotation tools are read too (`formats.annotation_exports`); a label may be the name of a grade.
+
 The id of an event comes from the file's hash and the line, so that adding the same file twice adds nothing. Labels
 without a time come before all others, in the order of the lines. In a CSV of `judge export`, every column is a field of
 an event. In any other table, columns that name the assessor of a label, or mark a row as something else than a label,
@@ -15,27 +17,30 @@ import csv
 import hashlib
 import io
 import os
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import BadLineError, DataError, DuplicateError, FormatError
 from cranfield.base.notifications import say
-from cranfield.base.parameters import shortened
+from cranfield.base.parameters import real, shortened
 from cranfield.base.text_layout import counted
+from cranfield.formats.annotation_exports import AnnotationExport, ExportRow, annotation_export
 from cranfield.formats.csv_tables import DETECTED, Dialect, NumberReader, SeparatedValues
 from cranfield.formats.named_columns import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
 from cranfield.formats.topic_tables import ids_of_texts, joined_in_words
 from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes, spans_text
+from cranfield.judging.event_intake import KnownIds, refuse_unknown_ids
 from cranfield.judging.guidelines import VERSION, Guidelines, version_of
 from cranfield.judging.jsonl_log import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.base.collection import Duplicates
+    from cranfield.base.collection import Duplicates, Grade
 
     # first and last line, and the cells or what is wrong with them
     Row = tuple[int, int, dict[str, Any] | BadLineError]
@@ -91,9 +96,22 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "topic": TOPIC,
     "document": (*DOCUMENT, "question", "task"),
     "grade": (*GRADE, "answer", "response"),
-    "assessor": ("assessor", "worker", "worker_id", "workerid", "annotator", "annotator_id", "rater", "judge", "user"),
+    "assessor": (
+        "assessor",
+        "worker",
+        "worker_id",
+        "workerid",
+        "annotator",
+        "annotator_id",
+        "rater",
+        "judge",
+        "user",
+        "completed_by",
+        "user_email",
+        "username",
+    ),
     "time": ("time", "timestamp", "created", "created_at", "submitted_at", "date"),
-    "seconds": ("seconds", "duration", "work_time"),
+    "seconds": ("seconds", "duration", "work_time", "lead_time"),
     "note": ("note", "comment", "remark"),
     "aspect": ("aspect",),
     "source": ("source",),
@@ -138,6 +156,7 @@ class LabelReading(NamedTuple):
     grades: Mapping[float, float] | None = None  # what the grades of the file count as
     queries: Mapping[str, str] | None = None  # what topics ask, to join labels by
     ignore_case: bool = False
+    grade_names: Mapping[str, float] | None = None  # the grades by their labels, folded
 
 
 def read_events(path: str, reading: LabelReading = LabelReading(), **more: Any) -> list[Event]:  # noqa: B008
@@ -150,7 +169,7 @@ def read_files(paths: Sequence[str], reading: LabelReading = LabelReading(), **m
     contents = {path: _content(path) for path in paths}
     for place, (path, raw) in enumerate(contents.items()):
         for other, before in list(contents.items())[:place]:
-            if raw == before and os.path.realpath(path) != os.path.realpath(other):
+            if raw == before and os.path.realpath(path) != os.path.realpath(other) and not _is_by_person(raw, path):
                 raise DataError(f"{path}: {same_bytes(other)}")
     return {path: _read(path, raw, reading, more) for path, raw in contents.items()}
 
@@ -170,6 +189,12 @@ def _read(path: str, raw: bytes, reading: LabelReading, more: Mapping[str, Any])
             say([joined_in_words(os.path.basename(path), len(ids))])
             events = [replace(event, topic=ids[event.topic]) for event in events]
     return events if reading.duplicates is None else _settled(events, reading.duplicates, path)
+
+
+def _is_by_person(raw: bytes, path: str) -> bool:
+    """Whether a file has the labels of the person whose name it has: two people may say the same."""
+    export = annotation_export(raw, path, {})
+    return export is not None and export[0].people_by_file
 
 
 def _line(event: Event) -> int:
@@ -206,6 +231,9 @@ def _events(path: str, raw: bytes, reading: LabelReading, more: Mapping[str, Any
     file = LabelFile(path, hashlib.sha256(raw).hexdigest(), {"source": "import", **more})
     if _is_lines(raw):
         return _without_faults(file, _json_rows(raw, path), reading)
+    export = annotation_export(raw, path, reading.fields or {}) if reading.format is None else None
+    if export is not None:
+        return _without_faults(file, _export_rows(file, *export, reading), reading)
     ending = plain_ending(path).rpartition(".")[2]
     wide = wide_encoding(raw[:64]) is not None
     is_table = ending in ("csv", "tsv") or wide or reading.fields or reading.dialect.delimiter
@@ -253,6 +281,55 @@ def _json_rows(raw: bytes, path: str) -> Iterator[Row]:
             yield number, number, {name: value for name, value in row.items() if name in DEFAULTS}
         else:
             yield number, number, BadLineError(path, number, f"expected a JSON object, found {line[:60]!r}")
+
+
+def _export_rows(
+    file: LabelFile, export: AnnotationExport, rows: Iterable[ExportRow], reading: LabelReading
+) -> Iterator[Row]:
+    """The labels of an export. A line may hold several, so each has its number in its id."""
+    named = os.path.splitext(os.path.basename(file.path))[0]
+    own = named if export.people_by_file else ""  # two people may say the same
+    digest = hashlib.sha256(f"{own} {file.digest}".encode("utf-8", "surrogateescape")).hexdigest()
+    number = 0
+    for number, (line, cells) in enumerate(rows, 1):
+        if isinstance(cells, BadLineError):
+            yield line, line, cells
+            continue
+        person = cells.get("assessor") or file.more.get("assessor") or named
+        label = {**cells, "assessor": person, "id": f"{digest[:24]}-{number:09d}"}
+        try:
+            if "grade" in label:
+                label["grade"] = _grade_of(label["grade"], reading, file.path, line)
+            yield line, line, label
+        except BadLineError as error:
+            yield line, line, error
+    say([f"{os.path.basename(file.path)}: read as an export of {export.tool} with {counted(number, 'label')}"])
+
+
+def _grade_of(value: Any, reading: LabelReading, path: str, line: int) -> float:
+    """A grade from a number, the label of a grade, or a number with its label."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    text = " ".join(str(value).split())
+    names = reading.grade_names or {}
+    if _folded(text) in names:
+        return names[_folded(text)]
+    number, _, rest = text.partition(" ")
+    for part in (text, number.rstrip(":.-") if rest else text):
+        with suppress(ValueError):
+            return real(part)
+    known = f", or a label of the collection's grades ({', '.join(names)})" if names else ""
+    raise BadLineError(path, line, f"expected a number as grade{known}; found {shortened(text)!r}")
+
+
+def _folded(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def grades_by_label(grades: Mapping[float, Grade]) -> dict[str, float]:
+    """The grades of a collection by their labels, for `LabelReading`; without labels that two grades share."""
+    labels = [_folded(each.label) for each in grades.values()]
+    return {_folded(each.label): grade for grade, each in grades.items() if labels.count(_folded(each.label)) == 1}
 
 
 def guidelines_in(path: str) -> list[Guidelines]:
@@ -305,7 +382,7 @@ def _table(raw: bytes, reading: LabelReading, path: str, topic: str) -> Iterator
         try:
             if len(row) < len(names):
                 raise BadLineError(path, line, f"expected {len(names)} columns, found {len(row)}")
-            cells = _cells(row, columns, path, line, table.numbers)
+            cells = _cells(row, columns, path, line, table.numbers, reading)
         except BadLineError as error:
             yield line, last, error
             continue
@@ -345,12 +422,15 @@ def _columns(names: list[str], path: str, fields: Mapping[str, Sequence[str]]) -
     return answer
 
 
-def _cells(row: list[str], columns: dict[str, int], path: str, line: int, numbers: NumberReader) -> dict[str, Any]:
+def _cells(
+    row: list[str], columns: dict[str, int], path: str, line: int, numbers: NumberReader, reading: LabelReading
+) -> dict[str, Any]:
     cells: dict[str, Any] = {role: row[place] for role, place in columns.items()}
     for role in ("grade", "seconds", "rank"):
         if cells.get(role, "") != "":
+            named = (reading.grade_names or {}).get(_folded(cells[role])) if role == "grade" else None
             try:
-                cells[role] = numbers.read(cells[role], line)
+                cells[role] = named if named is not None else numbers.read(cells[role], line)
             except ValueError as error:
                 raise BadLineError(path, line, f"expected a number as {role}, {error}") from None
     for role in ("sure", "repeat"):
@@ -368,11 +448,10 @@ def _cells(row: list[str], columns: dict[str, int], path: str, line: int, number
 def refuse_off(
     events: Sequence[Event],
     files: Mapping[str, str],
-    scale: Collection[float] = (),
-    topics: Container[str] | None = None,
-    documents: Container[str] | None = None,
+    scale: Collection[float],
+    known: KnownIds,
 ) -> None:
-    """Raise DataError for a label off the scale, or of a topic or document that the collection lacks.
+    """Raise DataError for a label off the scale, or of a topic or document that does not exist.
 
     `files` holds the origin of each label, for the message.
     """
@@ -381,9 +460,7 @@ def refuse_off(
         if scale and event.grade is not None and event.kind != "preference" and event.grade not in scale:
             grades = ", ".join(f"{grade:g}" for grade in sorted(scale))
             problem = f"expected a grade of {grades}, found {event.grade:g}"
-        elif topics is not None and event.topic and event.topic not in topics:
-            problem = f"topic {shortened(event.topic)!r} is not in the collection"
-        elif documents is not None and event.document and event.document not in documents:
-            problem = f"document {shortened(event.document)!r} is not in the collection"
+        elif refusal := refuse_unknown_ids(event, known):
+            problem = f"{refusal[1]} in the collection"
         if problem:
             raise DataError(f"{files.get(event.id, '')}{problem}; nothing was added")

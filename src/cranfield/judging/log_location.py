@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import masked
+from cranfield.formats.collection_folder import may_hold_log
 from cranfield.formats.log_kind import POSTGRESQL, SQLITE, WORK_DB, log_kind
 from cranfield.judging.jsonl_log import LinesLog
 
@@ -22,10 +23,18 @@ def is_database(location: str) -> bool:
 
 
 def open_log(location: str | os.PathLike[str], *, new: bool = True, clock: Callable[[], str] | None = None) -> Log:
-    """The log at a path or a URL, or of a workspace; with `new=False` it must exist. `clock` replaces its clock."""
+    """The log at a path or a URL, or of a workspace; with `new=False` it must exist. `clock` replaces its clock.
+
+    A folder that is no workspace gets no log: whoever names it means another folder, or the log itself.
+    """
     where = os.fspath(location)
     if os.path.isdir(where):
-        where = os.path.join(where, WORK_DB)
+        folder, where = where, os.path.join(where, WORK_DB)
+        if not os.path.exists(where) and not (new and may_hold_log(folder)):
+            without = (
+                f"there is no {WORK_DB} in it" if may_hold_log(folder) else f"it has no {WORK_DB} and no documents"
+            )
+            raise DataError(f"{folder}: expected a log or a workspace, found a folder; {without}")
     kind = log_kind(where)
     if "://" in where and kind != POSTGRESQL:
         raise DataError(f"{masked(where)}: expected a file, or a database as postgresql://user@host:port/name")

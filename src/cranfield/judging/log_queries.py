@@ -51,7 +51,8 @@ MODEL: ColumnElement[str] = literal_column("'model'")  # spelled as in the parti
 def has_labels_of_people(database: Database) -> bool:
     """Whether a person's grade, or an adjudication, is among the current labels."""
     s = standing.c
-    query = select(s.event).where(s.side.in_(GRADES), s.aspect == RELEVANCE, s.grade.is_not(None), s.source != MODEL)
+    graded = s.aspect == RELEVANCE, ~s.repeat, s.grade.is_not(None), s.source != MODEL
+    query = select(s.event).where(s.side.in_(GRADES), *graded)
     with database.reading() as connection:
         return connection.execute(query.limit(1)).first() is not None
 
@@ -60,7 +61,7 @@ def documents_labelled_by_people(database: Database) -> dict[str, int]:
     """The number of documents that people have labelled, by topic."""
     query = (
         select(standing.c.topic, func.count(standing.c.document.distinct()))
-        .where(standing.c.side.in_(GRADES), standing.c.aspect == RELEVANCE)
+        .where(standing.c.side.in_(GRADES), standing.c.aspect == RELEVANCE, ~standing.c.repeat)
         .where(standing.c.source != MODEL)
         .group_by(standing.c.topic)
     )
@@ -135,7 +136,7 @@ class Blame(Answer):
 
     def content(self, how: Layout) -> Iterator[Part]:
         if not self.events:
-            yield f"nobody has said anything about document {self.document!r} of topic {self.topic!r}"
+            yield f"nobody has labelled document {self.document!r} for topic {self.topic!r}"
             return
         several = {event.aspect for event in self.events} != {RELEVANCE}
         marked = any(event.passage for event in self.events)
@@ -157,7 +158,8 @@ class Blame(Answer):
         aspect, passage = [event.aspect] * several, [_cut(event.passage)] * marked
         meaning = self._meaning(event)
         meant = [meaning.label if meaning else ""] * named
-        head = [when, event.assessor or how.undefined, event.kind, *aspect, grade, *meant]
+        assessor = event.assessor or (COLLECTION if event.source == COLLECTION else how.undefined)
+        head = [when, assessor, event.kind, *aspect, grade, *meant]
         return [*head, current, event.note, *passage, where]
 
     def plain(self, how: Layout) -> Any:

@@ -135,11 +135,21 @@ def contradicting(documents: int, policy: str, adjudicated: int = 0) -> str:
     return f"{some} labels that contradict each other; resolved by {policy}{third}"
 
 
-def judgments_of(labels: Iterable[GradedLabel]) -> list[Judgment]:
-    """People's labels as judgments in the order of their times, adjudications last."""
-    ours = [each for each in labels if each.source in PEOPLE]
+def judgments_of(labels: Iterable[GradedLabel], sources: Sequence[str] = PEOPLE) -> list[Judgment]:
+    """People's labels as judgments in the order of their times, adjudications last.
+
+    The collection's own judgments, if they are among the sources, come first, and only of documents without a label.
+    """
+    ours = [each for each in labels if each.source in sources]
     ours.sort(key=lambda each: (each.side == "adjudication", each.time, each.id))
-    return [Judgment(each.topic, each.document, each.grade, each.assessor, each.time) for each in ours]
+    said = [
+        Judgment(each.topic, each.document, each.grade, each.assessor, each.time)
+        for each in ours
+        if each.side != COLLECTION
+    ]
+    labelled = {(each.topic, each.document) for each in said}
+    own = [each for each in ours if each.side == COLLECTION and (each.topic, each.document) not in labelled]
+    return [*(Judgment(each.topic, each.document, each.grade) for each in own), *said]
 
 
 def labels_of(

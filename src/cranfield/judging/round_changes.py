@@ -100,7 +100,7 @@ def change_round(log: Log, name: str, request: ChangeRequest, by: str = "") -> R
         after = change.of(plan)
         if after == plan and not change.items and not change.offered:
             raise DataError(f"round {plan.name!r} is like that already: nothing changes")
-        _refuse_change(transaction.connection, plan, after, change, documents)
+        _refuse_change(transaction, plan, after, change, documents)
         transaction.apply(record("change", **_values(change)))
         return after
 
@@ -231,7 +231,7 @@ def _topic_people(
 
 
 def _refuse_change(
-    connection: Connection, plan: Round, after: Round, change: RoundChange, documents: Mapping[Subject, Row[Any]]
+    transaction: Transaction, plan: Round, after: Round, change: RoundChange, documents: Mapping[Subject, Row[Any]]
 ) -> None:
     """Raise DataError if the changed round could not have been planned like this."""
     sampled = change.topics is not None or change.items or change.depth is not None
@@ -245,11 +245,12 @@ def _refuse_change(
         raise DataError(
             f"round {plan.name!r} has no topic {shortened(missing[0])!r}; add its documents by a pool or by runs"
         )
-    opened, key = opened_round(connection, plan.name), itemgetter("item", "topic", "overlap")
+    opened, key = opened_round(transaction.connection, plan.name), itemgetter("item", "topic", "overlap")
     labels = [after.labels_wanted(opened, *key(row._mapping)) for row in documents.values()]
     subjects = [*documents, *((each.topic, each.document) for each in change.items)]
-    refuse_strangers(connection, after)
-    refuse_plan(after, max([after.overlap, *labels]), topic_sizes(after, subjects))
+    most = max([after.overlap, *labels])
+    refuse_strangers(transaction, after, most if after.overlap > plan.overlap else 0)
+    refuse_plan(after, most, topic_sizes(after, subjects))
 
 
 # history

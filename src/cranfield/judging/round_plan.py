@@ -218,9 +218,9 @@ class RoundPlan(Answer):
             ["labelled by several people", f"{self.twice:,}"],
             ["left out, judged already", f"{self.judged:,}"],
             ["hours of one person", f"{self.hours:,.1f}"],
-            ["seconds per label", f"{self.seconds:g} ({self.source})"],
+            ["seconds per label", f"{round(self.seconds, 1):g} ({self.source})"],
         ]
-        yield Table(["the round", self.strategy], rows, left=1, title="What the round takes")
+        yield Table(["strategy", self.strategy], rows, left=1, title="What the round takes")
 
     def plain(self, how: Layout) -> Any:
         return plain({**vars(self), "documents": self.documents, "hours": self.hours}, how.digits)

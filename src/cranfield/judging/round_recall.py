@@ -14,6 +14,7 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.base.results import Answer, Lines, Table, plain
 from cranfield.base.text_layout import counted
+from cranfield.formats.label_files import latest
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.adaptive_choice import TopicModel, find_models
 from cranfield.judging.policies import judgments_of
@@ -43,7 +44,7 @@ class RoundRecall(Answer):
     topic: str  # empty: all topics
     stoppings: Stoppings
     models: list[TopicModel]
-    curve: list[tuple[int, int]]  # labels, relevant documents found
+    curve: list[tuple[int, int]]  # labelled documents, relevant ones among them
 
     @property
     def bounded(self) -> list[Stopping]:
@@ -192,11 +193,13 @@ def _pool_of(transaction: Transaction, plan: Round) -> list[PoolItem]:
 
 
 def _curve(labels: Sequence[Judgment], rel: float) -> list[tuple[int, int]]:
-    """Labels and relevant documents found, at about two hundred points."""
+    """Labelled documents and relevant ones among them, at about two hundred points; the latest grade of each counts."""
+    grades = latest(labels)
+    documents = list(dict.fromkeys((each.topic, each.document) for each in labels))
     found, points = 0, [(0, 0)]
-    step = max(1, len(labels) // POINTS)
-    for number, label in enumerate(labels, 1):
-        found += label.grade >= rel
-        if number % step == 0 or number == len(labels):
+    step = max(1, len(documents) // POINTS)
+    for number, (topic, document) in enumerate(documents, 1):
+        found += grades[topic][document] >= rel
+        if number % step == 0 or number == len(documents):
             points.append((number, found))
     return points

@@ -33,7 +33,7 @@ from cranfield.judging.round_plan import OPEN, Lease, NoLease, Round, RoundItem,
 from cranfield.pooling.strategy import STRATEGIES
 from cranfield.store.accounts import Account
 from cranfield.store.roles import ROLES
-from cranfield.store.tables import accounts, events, items, places, rounds, rows_with
+from cranfield.store.tables import accounts, events, invitations, items, places, rounds, rows_with
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -232,7 +232,7 @@ class Leaseholder:
         self._claimed = True
         if self.plan.choose_topics and not self._at()[0]:
             return None
-        gold = self._unseen_gold()
+        gold = self._unseen_gold(self.scope())
         rate = self._gold_rate(len(gold)) if gold else 0.0
         chance = self._chance() if gold or self.plan.repeat_share else 1.0
         if chance < rate:
@@ -270,9 +270,9 @@ class Leaseholder:
         lot = drawn(f"{self.plan.seed}/{self.plan.name}/{self.assessor}/{count}")
         return int.from_bytes(lot[:6], "big") / 2**48
 
-    def _unseen_gold(self) -> list[int]:
-        """The gold that this assessor has not had, of the topics that they judge."""
-        gold, scope = _shape(self.connection, self.plan, self.key).gold, self.scope()
+    def _unseen_gold(self, scope: Sequence[str] | None) -> list[int]:
+        """The gold that this assessor has not had, of some topics or of all."""
+        gold = _shape(self.connection, self.plan, self.key).gold
         numbers = [item for item, topic in gold.items() if scope is None or topic in scope]
         mine = select(places.c.item).where(places.c.round == self.plan.name, places.c.assessor == self.assessor)
         seen = {row.item for row in rows_with(self.connection, mine, places.c.item, numbers)}
@@ -387,21 +387,24 @@ class Leaseholder:
         return NoLease(f"all documents that are left for {self.assessor} are leased to others", earliest)
 
     def choices(self) -> list[TopicChoice]:
-        """The topics of a round in which people choose; a topic is taken while as many work on it as labels are wanted."""
+        """The topics of a round in which people choose; a topic is taken while as many work on it as labels are wanted.
+
+        What is left includes gold that may come, and no repeats, so that the number does not tell which document is which.
+        """
         values = self.who | {"now": self.transaction.now}
         left = {row.topic: row.left for row in self.connection.execute(CHOICES, values)}
         people = {row.topic: row.people for row in self.connection.execute(AT_WORK, values)}
-        topics = _shape(self.connection, self.plan, self.key).documents
-        own = Counter(row.topic for row in self.mine())
+        shape = _shape(self.connection, self.plan, self.key)
+        gold = Counter(shape.gold[item] for item in self._unseen_gold(None)) if shape.gold else Counter()
+        held = {row.topic for row in self.mine()}
+        own = Counter(row.topic for row in self.mine() if not row.repeat)
         to_come = self._to_come() if self.plan.strategy else {}
-        return [
-            TopicChoice(
-                topic,
-                left.get(topic, 0) + own[topic] + to_come.get(topic, 0),
-                not own[topic] and people.get(topic, 0) >= self.plan.overlap,
-            )
-            for topic in topics
-        ]
+        answer = []
+        for topic in shape.documents:
+            count = left.get(topic, 0) + own[topic] + to_come.get(topic, 0)
+            taken = topic not in held and people.get(topic, 0) >= self.plan.overlap
+            answer.append(TopicChoice(topic, count + gold[topic] if count else 0, taken))
+        return answer
 
     def _to_come(self) -> dict[str, int]:
         """The documents of each topic that a strategy has not chosen yet."""
@@ -443,14 +446,23 @@ def topic_sizes(plan: Round, subjects: Sequence[tuple[str, str]]) -> dict[str, i
     return dict(Counter(topic for topic, _ in subjects if not plan.topics or topic in plan.topics))
 
 
-def refuse_strangers(connection: Connection, plan: Round) -> None:
-    """Raise DataError for people without an account that may judge; without accounts, no name is checked."""
-    rows = connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.active)).all()
+def refuse_strangers(transaction: Transaction, plan: Round, most: int) -> None:
+    """Raise DataError for people without an account that may judge, or for more labels than there are people.
+
+    `most` is the largest number of labels that a document needs. People with an open invitation count, by their number.
+    Without any account nothing is checked.
+    """
+    rows = transaction.connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.active)).all()
     known = {row.name for row in rows if Account(row.name, row.role, row.active).may(ROLES[1])}
     unknown = [name for name in plan.assessors if name not in known] if rows else []
     if unknown:
         names = ", ".join(sorted(known)) or "none"
         raise DataError(f"{shortened(unknown[0])!r} has no account that may judge; there are: {names}")
+    invited = select(func.count()).where(~invitations.c.reset, invitations.c.until > transaction.now)
+    invited = invited.where(invitations.c.role.in_(ROLES[1:]))
+    if rows and most > (people := len(known) + transaction.connection.execute(invited).scalar_one()):
+        there = f"{people} may judge here: invite more, or let them sign in"
+        raise DataError(f"round {plan.name!r}: {most} labels per document need {most} people, and {there}")
 
 
 def refuse_plan(plan: Round, most: int, topics: Collection[str]) -> None:
@@ -486,8 +498,12 @@ def refuse_round(plan: Round, items_of_round: list[RoundItem]) -> None:
     if plan.strategy and STRATEGIES.named(plan.strategy) and not len(plan.rankings):
         raise DataError(f"round {plan.name!r}: the runs have no document for {plan.strategy} to choose from")
     pool = [each for each in items_of_round if each.role == "pool"]
-    most = max([each.overlap for each in pool], default=plan.overlap)
-    refuse_plan(plan, most, topic_sizes(plan, [(each.topic, each.document) for each in pool]))
+    refuse_plan(plan, most_labels(plan, pool), topic_sizes(plan, [(each.topic, each.document) for each in pool]))
+
+
+def most_labels(plan: Round, documents: Sequence[RoundItem]) -> int:
+    """The largest number of labels that a document of a round needs."""
+    return max([each.overlap for each in documents if each.role == "pool"], default=plan.overlap)
 
 
 def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
@@ -497,7 +513,7 @@ def open_round(log: Log, plan: Round, items_of_round: list[RoundItem]) -> None:
     def work(transaction: Transaction) -> None:
         if plan.after and find_round(transaction.connection, plan.after)[0].passing is None:
             raise DataError(f"round {plan.after!r} is not a qualifying round: open one with --gold and --pass first")
-        refuse_strangers(transaction.connection, plan)
+        refuse_strangers(transaction, plan, most_labels(plan, items_of_round))
         documents = [tuple(each) for each in items_of_round]
         transaction.apply(record("round", **asdict(plan), items=documents, at=transaction.now))
 

@@ -22,6 +22,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.kernels import Order
 from cranfield.base.notifications import stepwise
 from cranfield.base.results import Answer, Lines, Rows, Table, plain
+from cranfield.base.text_layout import counted
 from cranfield.evaluation.bounds import bounds_of
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.partial_judgments import Partial, rows_of
@@ -244,6 +245,8 @@ class PoolReuse(Answer):
     tau_ap: dict[str, float]
     bias: dict[str, tuple[float, float]]  # measure → mean drop, and its standard error over teams
     lower_is_better: tuple[str, ...] = ()
+    topics: int = 0
+    judgments: int = 0
 
     def of(self, measure: str) -> list[LeftOutRun]:
         """The rows of one measure, best run first."""
@@ -265,7 +268,8 @@ class PoolReuse(Answer):
         usual, most = float(np.median(np.abs(drops))), abs(worst.relative)  # a run with a tiny score may lose all of it
         facts = (
             f"a left-out run loses {usual:.1%} of its {measure} (median), {most:.1%} at most ({worst.run}); "
-            f"{len(moved)} of {len(drops)} change rank, tau {self.tau[measure]:.3f}"
+            f"{len(moved)} of {len(drops)} change rank, tau {self.tau[measure]:.3f} "
+            f"({counted(self.topics, 'topic')} and {counted(self.judgments, 'judgment')})"
         )
         if most <= SMALL and not moved:
             return f"Fit for reuse: {facts}."
@@ -405,7 +409,8 @@ def reuse(
         tau_ap[measure] = tau_ap_a(up * scores, up * lower)
         bias[measure] = _mean_by_team(scores - lower, number)
     falling = tuple(name for name, measure in partial.measures.items() if measure.lower_is_better)
-    return PoolReuse(rows, list(partial.measures), len(names), max(rankings.depths), tau, tau_ap, bias, falling)
+    basis = len(partial.qrels.topics), len(partial.qrels)
+    return PoolReuse(rows, list(partial.measures), len(names), max(rankings.depths), tau, tau_ap, bias, falling, *basis)
 
 
 def _left_out(

@@ -69,6 +69,17 @@ class Report:
     topics: TopicTable | None = None  # the queries
     documents: str | None = None  # the source of the documents' texts
 
+    def within(self, folder: str) -> Report:
+        """The same report with file names relative to a folder: it does not say where the folder is."""
+        start = os.path.join(folder, "")
+        files, runs = self.comparison.inputs, self.comparison.inputs.get("runs", {})
+        names = {role: path.removeprefix(start) for role, path in files.items() if isinstance(path, str)}
+        named_runs = {"runs": {name: path.removeprefix(start) for name, path in runs.items()}} if runs else {}
+        remarks = [text.replace(start, "") for text in self.comparison.remarks]
+        comparison = replace(self.comparison, inputs={**files, **names, **named_runs}, remarks=remarks)
+        inputs = tuple(replace(file, path=file.path.removeprefix(start)) for file in self.inputs)
+        return replace(self, comparison=comparison, inputs=inputs)
+
     @property
     def measures(self) -> list[str]:
         """The names of the compared measures, in the order of the scores."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cranfield.base.results import Cell, Layout, Table
 from cranfield.base.text_layout import name_list, p_value
 from cranfield.comparison.comparison_text import mark
+from cranfield.comparison.score_tables import too_few_topics
 from cranfield.reports.texts import first_words
 from cranfield.stats.correction import CORRECTIONS
 from cranfield.stats.tests_by_name import TESTS_OF_MANY
@@ -234,10 +235,13 @@ NAMED = re.compile(r"'([^']+)'(?! \()")  # a quoted topic id without its query
 def summary(report: Report) -> list[str]:
     """A sentence on what was compared, then one or two per measure."""
     comparison = report.comparison
-    topics = len(comparison.scores.topics)
-    what = f"{_count(len(report.systems), 'system')} on {_count(topics, 'topic')} by {name_list(report.measures)}"
+    basis = comparison.scores.judgments_in_words()
+    what = f"{_count(len(report.systems), 'system')} on {basis} by {name_list(report.measures)}"
     against = f", against {name_list(comparison.baselines)}" if comparison.baselines else ""
-    return [f"This report compares {what}{against}.", *(_leader(report, measure) for measure in report.measures)]
+    few = too_few_topics(comparison.scores, len(report.systems), comparison.alpha)
+    doubt = [f"There are {few}."] if few else []
+    leaders = (_leader(report, measure) for measure in report.measures)
+    return [f"This report compares {what}{against}.", *doubt, *leaders]
 
 
 def limits(report: Report) -> list[list[str]]:
@@ -265,6 +269,8 @@ def _leader(report: Report, measure: str) -> str:
         return f"By {measure} no system has a value."
     order = sorted(scored, key=lambda name: turn * report.mean(name, measure))
     leader = order[0]
+    if len(order) > 1 and report.mean(leader, measure) == report.mean(order[-1], measure):
+        return f"By {measure}, all systems have the same mean, {number(report.mean(leader, measure), report.digits)}."
     by = f" by {report.comparison.weighed_by}" if report.comparison.weighed_by else ""
     lead = "lowest (lower is better)" if report.lower_is_better(measure) else "highest"
     start = f"By {measure}, {leader} has the {lead} mean{by}, {number(report.mean(leader, measure), report.digits)}"

@@ -20,6 +20,7 @@ import numpy as np
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import Choice, Parameter, number_text, refuse_below
 from cranfield.base.registry import Registry
+from cranfield.stats.interval_limits import above, below
 from cranfield.stats.jackknife import jackknife
 from cranfield.stats.method import StatisticalMethod
 from cranfield.stats.ratings import Labels as Labels  # also to be imported from here
@@ -284,11 +285,11 @@ def agreement_in_words(one: Agreement) -> str:
     """
     if not one.defined or not coefficient(one.coefficient).corrected:
         return ""
-    if one.high < 0:
+    if below(one.low, one.high):
         return "worse than chance"
     if one.value <= 0:
         return "no better than chance"
-    if one.low <= 0:
+    if not (math.isnan(one.low) or above(one.low, one.high)):
         return "not shown to be better than chance"
     word, worst = _word_of(one.value), _word_of(one.value if math.isnan(one.low) else one.low)
     if word == "low":

@@ -117,7 +117,7 @@ def refuse_role(path: str, least: str, account: Account | None, manner: ServerSe
     if account is None:
         raise Refusal("sign in first", 401, safe="", more={"sign_in": "/login"})
     raise Refusal(
-        f"{path} is for the role {least}; {account.name} is a {account.role}",
+        f"{path} is for the role {least}; {account.name} has the role {account.role}",
         403,
         advice="Ask a lead of this workspace to change your role on the page /people.",
     )

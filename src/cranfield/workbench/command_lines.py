@@ -17,6 +17,9 @@ import re
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from cranfield.inputs.selection import nothing_judged
+from cranfield.workbench.questions.labels import RANKABLE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 FIELD = re.compile(r"\{(\w+)\}")
 GROUP = re.compile(r"\s*\[([^\]]*)\]")
 EXPORTED = "judgments.txt"
+PAIRS = ("/compare", "/topic")  # pages of two runs
 ELSEWHERE = "LOG"  # stands for a log that is not in the folder: its address is not shown
 
 
@@ -36,28 +40,28 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         "cranfield judge agree {log} --disagreements pool.jsonl && "
         f"cranfield pool judge --pool pool.jsonl --judgments {{log}} --adjudicate {ASSESS}",
     ),
-    "/agreement": ("cranfield judge agree {log}",),
+    "/agreement": ("cranfield judge agree {log} [--round {round}] [--view {by}] [{ranked_runs}] [-m {ranked_by}]",),
     "/backup": ("cranfield backup {ws} -o backup.tar.gz",),
     "/card": ("cranfield collection show {collection}",),
     "/compare": (
-        "cranfield compare {qrels} {one_path} {other_path} [-m {measures}]",
+        "cranfield compare {qrels} {one_path} {other_path} [-m {measures}] [--topics {topics_of_category}]",
         "cranfield compare {qrels} {run_paths} [-m {measures}]",
     ),
-    "/diff": ("cranfield judge diff {log} {a} [{b}]",),
+    "/diff": ("cranfield judge diff {log} {a} [{b}] [{diff_runs}] [--policy {policy_of_a}]",),
     "/document": ("cranfield collection show {collection} --document {id}",),
     "/guidelines": ("cranfield judge guidelines {ws}",),
     "/guidelines/edit": ("cranfield judge guidelines {ws} --guidelines {file}",),
     "/import": ("cranfield import {source} {ws}",),
     "/judge": (f"cranfield pool judge --judgments {{log}} --round {{round}} {ASSESS}",),
     "/judge/topics": ("cranfield judge status {log} [--round {round}]",),
-    "/judgments": ("cranfield judge export {log} --to qrels",),
+    "/judgments": ("cranfield judge export {log} --to qrels [--policy {policy}]",),
     "/label": ("cranfield judge blame {log} {topic} {document}",),
     "/models": ("cranfield judge models {log}",),
     "/people": ("cranfield serve {ws} --invite assessor",),
     "/prefer": ("cranfield judge add {log} {file}",),
     "/preferences": ("cranfield judge export {log} --to prefs",),
     "/recall": ("cranfield pool stop {log} --round {round}", "cranfield pool stop {log} --round {name}"),
-    "/report": ("cranfield report {qrels} {run_paths} [-m {measures}] -o report.html",),
+    "/report": ("cranfield report {qrels} {run_paths} [-m {measures}] [--title {title}] -o {report_file}",),
     "/round": ("cranfield judge status {log} --round {name}",),
     "/rounds": ("cranfield judge status {log}",),
     "/rounds/new": (
@@ -67,7 +71,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/runs": ("cranfield leaderboard {qrels} {run_paths} [-m {measures}]",),
     "/search": (f"cranfield pool judge --search {{topic}} [--query {{query}}] --judgments {{log}} {ASSESS}",),
     "/topic": (
-        "cranfield explain {qrels} {one_path} {other_path} --topic {topic}",
+        "cranfield explain {qrels} {one_path} {other_path} --topic {topic} [-m {measure}]",
         "cranfield collection show {collection} --topic {topic}",
         "cranfield collection show {collection}",
     ),
@@ -111,9 +115,14 @@ def _values(request: PageRequest) -> dict[str, str | list[str]]:
     paths = {run.name: f"{bench.name}/runs/{os.path.relpath(run.path, bench.runs_folder)}" for run in bench.runs()}
     selected = [paths[each] for each in request.texts("runs") if each in paths]
     places["run_paths"] = selected or list(paths.values())
+    # Without names in the address the page shows the first two runs.
+    if request.path in PAIRS and not request.blind and not nothing_judged(bench):
+        for field, first in zip(("one", "other"), paths, strict=False):
+            names[field] = names.get(field) or first
     for field in ("one", "other"):
         name = names.get(field, "")
         places[f"{field}_path"] = paths.get(name) or paths.get(os.path.splitext(name)[0], "")
+    places |= _of_results(request, [*paths.values()])
     source = names.get("judgments", "")
     places["qrels"] = bench.name
     if _by_policy(request):
@@ -123,6 +132,29 @@ def _values(request: PageRequest) -> dict[str, str | list[str]]:
     elif source and bench.qrels is not None:
         places["qrels"] = f"{bench.name}/{os.path.relpath(bench.qrels, bench.folder)}"
     return places
+
+
+def _of_results(request: PageRequest, runs: list[str]) -> dict[str, str | list[str]]:
+    """What commands need for the numbers of a page: its measure, the runs that it ranks or scores, its file."""
+    measure, options = request.text("measure"), [word for path in runs for word in ("--run", path)]
+    ranked = options if len(runs) >= RANKABLE else []
+    return {
+        "measure": measure or request.text("measures").partition(" ")[0],
+        "ranked_runs": ranked,
+        "ranked_by": measure if ranked else "",
+        "diff_runs": options,
+        "report_file": f"report.{request.text('ending') or 'html'}",
+        "policy_of_a": _policy_of(request),
+        "topics_of_category": "TOPICS" if request.text("category") else "",
+    }
+
+
+def _policy_of(request: PageRequest) -> str:
+    """The policy for the current labels where /diff compares a version with them: that of the version."""
+    if request.path != "/diff" or request.text("b"):
+        return ""
+    policies = {each.name: each.policy for each in request.site.bench.versions()}
+    return policies.get(request.text("a"), "")
 
 
 def fill(template: str, values: Mapping[str, str | list[str]]) -> str:

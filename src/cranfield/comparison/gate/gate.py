@@ -40,7 +40,7 @@ from cranfield.comparison.gate.questions import (
     State,
     p_text,
 )
-from cranfield.comparison.score_tables import Progress, comparable, mean_of_answered
+from cranfield.comparison.score_tables import Progress, comparable, mean_of_answered, too_few_topics
 from cranfield.comparison.settings import refuse_unweighable
 from cranfield.evaluation.evaluate import Evaluator, distinct
 from cranfield.evaluation.measures import Measure
@@ -252,7 +252,8 @@ class Gate(Answer):
         notes = [text.replace("with documents", "with --corpus-ids") if shell else text for text in sentences]
         notes += [f"{each.measure}: {each.caution}" for each in self.verdicts if each.caution]
         notes += [_blindness(each) for each in self.verdicts if each.state == "passed" and each.blind]
-        return [*notes, *self.remarks, *self.scores.notes(shell)]
+        few = too_few_topics(self.scores, 2, self.alpha)
+        return [*notes, *([few] if few else []), *self.remarks, *self.scores.notes(shell)]
 
     def table(self, how: Layout) -> Table:
         """One row per measure."""
@@ -278,7 +279,8 @@ class Gate(Answer):
         return [*columns, "max drop", "p", "Holm", *unweighted, "topics", "verdict"]
 
     def content(self, how: Layout) -> Iterator[Part]:
-        lines = [f"gate {self.state.upper()}: {self.candidate} against {self.baseline}"]
+        against = f"{self.candidate} against {self.baseline}"
+        lines = [f"gate {self.state.upper()}: {against} ({self.scores.judgments_in_words()})"]
         for verdict in self.verdicts:
             lines += [verdict.sentence(), *(f"  {cause}" for cause in verdict.causes)]
         yield Lines(lines if how.medium == "text" else lines[1:])
@@ -322,7 +324,10 @@ class Gate(Answer):
         how = Layout(per_topic, digits, every=every, medium="markdown")
         self._refuse(how)
         names = (in_line(name).replace("`", "'") for name in (self.candidate, self.baseline))
-        blocks = [f"### {SIGNS[self.state]} Search quality gate {self.state}", "`{}` against `{}`".format(*names)]
+        blocks = [
+            f"### {SIGNS[self.state]} Search quality gate {self.state}",
+            "`{}` against `{}` ({})".format(*names, self.scores.judgments_in_words()),
+        ]
         blocks.append(markdown_table(self.table(how)))
         reasons = []
         for verdict in self.verdicts:

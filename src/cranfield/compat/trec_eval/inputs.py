@@ -24,7 +24,7 @@ from cranfield.base.parameters import shortened, whole
 from cranfield.base.run import Run, TextSource
 from cranfield.formats.extras import PreferenceLevels, read_preferences, read_qrels_preferences
 from cranfield.formats.streams import open_buffer
-from cranfield.inputs.logs import judgments_of
+from cranfield.inputs.logs import file_or_qrels
 
 if TYPE_CHECKING:
     from cranfield.base.kernels.table import Buffer
@@ -206,9 +206,10 @@ def _judgments(options: TrecEvalOptions, twice: dict[int, str]) -> Qrels | Prefe
     if options.judgments in readers:
         _content(path)
         return readers[options.judgments](os.path.join(".", path) if path.startswith("-") else path, comments)
-    opened = judgments_of(path) if options.judgments == "qrels" else path
+    opened = file_or_qrels(path) if options.judgments == "qrels" else path
     if not isinstance(opened, str):
         return opened
+    path = opened
     text = TextSource(_content(path), QRELS._replace(comments=comments), path)
     if options.judgments == "qrels_jg":
         return Qrels(text)

@@ -132,7 +132,7 @@ def guide(content: Overview, bench: Bench, judges: int) -> list[GuideStep]:
     judge = "cranfield pool judge --judgments {log} --round 1 --collection {collection} --assessor {assessor}"
     return [
         step("Import a collection: its documents and topics.", imported, "/import", "cranfield import SOURCE {ws}"),
-        step("Add runs: the results of each system.", pooled, "/runs", "cp RUN {runs}/"),
+        step("Add runs: the results of each system.", pooled, "/runs", "mkdir -p {runs} && cp RUN {runs}/"),
         step("Invite the people who judge.", judges > 1, "/people", "cranfield serve {ws} --invite assessor"),
         step("Plan a round: which documents are judged, and by whom.", bool(content.rounds), "/rounds/new", pool),
         step("Judge the first document.", False, "/judge", judge),

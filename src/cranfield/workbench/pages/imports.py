@@ -25,6 +25,11 @@ KIND = "import"
 PIECE = 1 << 20  # bytes
 GRADES = ("", "raw", "binary", "cranfield-corrected")
 TOPIC_IDS = ("", "given", "ordinal")
+COLUMNS = {
+    "topic_column": "topic",
+    "document_column": "document",
+    "grade_column": "grade",
+}  # of labels, with their roles
 SHOWN = 50  # findings on the page
 
 
@@ -93,14 +98,14 @@ def _options(request: PageRequest) -> dict[str, Any]:
     ):
         if value not in allowed:
             raise Refusal(f"expected {name} of {', '.join(filter(None, allowed))}, found {value[:60]!r}")
-    texts = {name: request.form_field(name).strip() or None for name in ("encoding", "split", "assessor")}
+    texts = {name: request.form_field(name).strip() or None for name in ("encoding", "split", "assessor", *COLUMNS)}
     return {"layout": layout or None, "grades": grades or None, "topic_ids": topic_ids or None, **texts}
 
 
 def _collection(site: Site, options: dict[str, Any], tell: Tell) -> TaskResult:
     from cranfield.commands.workspaces import import_uploads
 
-    chosen = {name: value for name, value in options.items() if name != "assessor"}
+    chosen = {name: value for name, value in options.items() if name not in ("assessor", *COLUMNS)}
     try:
         imported = import_uploads(site.bench, site.uploads, tell, **chosen)
     except CranfieldError as error:
@@ -147,9 +152,10 @@ def _labels(site: Site, options: dict[str, Any], tell: Tell) -> TaskResult:
 
     bench = site.bench
     paths = site.uploads.paths("labels", progress=tell)
-    more = {"assessor": options["assessor"]} if options["assessor"] else {}
+    more: dict[str, Any] = {"assessor": options["assessor"]} if options["assessor"] else {}
     if bench.collection is None and bench.topics() is None:
         raise DataError("there is no collection yet; import it first, so that labels can be checked against it")
+    more |= {"fields": {role: [name] for column, role in COLUMNS.items() if (name := options[column])} or None}
     added = add(bench.location, paths, collection=bench.collection, scale=list(bench.grades()), **more)
     repeated = f", {counted(added.repeated, 'label')} were there already" if added.repeated else ""
     return TaskResult(

@@ -27,9 +27,10 @@ from cranfield.workbench.questions.pools import PoolPlanQuestion
 from cranfield.workbench.routes import ActionResult, Page, PageRequest, action, page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from cranfield.inputs.workspace import Bench
+    from cranfield.judging.policies import Subject
 
 
 def open_planned_round(
@@ -78,10 +79,17 @@ def open_planned_round(
     return plan
 
 
-def _lists(bench: Bench, pool: PoolPlanQuestion) -> dict[str, dict[str, list[str]]]:
-    """The documents from which an adaptive strategy chooses."""
-    lists, judged = lists_of([file.path for file in pool.files(bench)], pool.depth, None), pool.judged(bench)
-    return lists if judged is None else without_judged(lists, judged.to_dict())
+def _lists(bench: Bench, pool: PoolPlanQuestion, there: Collection[Subject] = ()) -> dict[str, dict[str, list[str]]]:
+    """The documents from which an adaptive strategy chooses; those that are `there` already stay."""
+    files = [file.path for file in pool.files(bench)]
+    lists, judged = lists_of(files, pool.depth, None), pool.judged(bench)
+    if judged is None:
+        return lists
+    new = {
+        topic: {document: grade for document, grade in grades.items() if (topic, document) not in there}
+        for topic, grades in judged.to_dict().items()
+    }
+    return without_judged(lists, new)
 
 
 def _gold(bench: Bench, source: str, count: int, documents: Sequence[RoundItem], seed: int) -> list[RoundItem]:
@@ -212,12 +220,14 @@ def _advice(row: RoundStatus) -> str:
     if row.skipped_by_all:
         return f"{counted(len(row.skipped_by_all), 'document')} skipped by everyone: decide about them below."
     if row.strategy and not row.left:
-        return f"{row.strategy} chooses more documents as labels come in; cranfield pool stop says how many are left to find."
+        return (
+            f"{row.strategy} chooses more documents as labels come in; the page Recall says how many are left to find."
+        )
     if not row.left and not row.out:
         return "All labels are in: the round can be closed."
     if not row.left:
         return f"All documents are assigned; {row.out} are not labelled yet."
-    return f"{row.left} of {row.places} labels are still missing."
+    return f"{row.places - row.done} of {row.places} labels are still missing."
 
 
 @action("/round/change", LEAD, "round_changes.change_round")
@@ -293,7 +303,8 @@ def _deeper(bench: Bench, plan: Round, depth: int) -> dict[str, Any]:
     strategy = plan.strategy or plan.pooling
     pool = PoolPlanQuestion(runs=list(plan.runs), strategy=strategy, depth=depth, cap=plan.cap, seed=plan.seed)
     if plan.strategy:
-        return {"lists": _lists(bench, pool), "depth": depth}
+        there = {(topic, each) for topic, lists in plan.lists.items() for own in lists.values() for each in own}
+        return {"lists": _lists(bench, pool, there), "depth": depth}
     to_judge = {(each.topic, each.document) for each in pool.documents(bench)[0]}
     there = set(round_documents(bench.log, plan.name))
     return {"pool": [each for each in pool.subjects(bench) if each in to_judge or each in there], "depth": depth}

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from cranfield.http.refusal import Refusal
+from cranfield.inputs.selection import nothing_judged
 from cranfield.reports.writers import TEXT_ENDINGS
 from cranfield.workbench.access_control import LEAD, VIEWER
 from cranfield.workbench.job_answers import answer_page, ask, ask_scores, judgment_options
@@ -27,14 +28,17 @@ def runs(request: PageRequest) -> Page:
     bench = request.site.bench
     rows = [{"name": run.name, "bytes": run.size} for run in bench.runs()]
     new = bench.run(request.text("new")).name if request.text("new") else ""
-    board = ask_scores(request, "leaderboard") if rows else None
-    reuse = ask_scores(request, "reuse", new=[new]) if new and len(rows) > 1 else None
+    unjudged = nothing_judged(bench) if rows and not request.text("judgments") else ""
+    board = ask_scores(request, "leaderboard") if rows and not unjudged else None
+    reuse = ask_scores(request, "reuse", new=[new]) if new and len(rows) > 1 and not unjudged else None
     check = ask(request, "check", runs=[new], collection=False) if new else None
     values = {"runs": rows, "new": new, **(board.values() if board else {})}
+    values |= {"unjudged": unjudged} if unjudged else {}
     values |= {"reuse": reuse.values()} if reuse else {}
     values |= {"check": check.values()} if check else {}
     context = {
         "board": board,
+        "unjudged": unjudged,
         "reuse": reuse,
         "check": check,
         "names": [run["name"] for run in rows],

@@ -157,8 +157,8 @@ class RoundRecallQuestion(WorkbenchQuestion):
 
 
 def recall_chart(recall: RoundRecall) -> Chart:
-    """Recall by label: as expected, and at the upper bound of what is left."""
-    lefts = {"as expected": recall.expected_left, "at the bound of pool stop, at least": recall.most_left}
+    """Recall by labelled document: expected, and its lower bound, where most is left."""
+    lefts = {"expected recall": recall.expected_left, "lower bound (pool stop)": recall.most_left}
     series = {
         name: zip(*((n, found / max(1.0, recall.relevant + left)) for n, found in recall.curve), strict=True)
         for name, left in lefts.items()
@@ -166,7 +166,7 @@ def recall_chart(recall: RoundRecall) -> Chart:
     where = f"topic {recall.topic}" if recall.topic else counted(len(recall.bounded), "topic")
     return line_chart(
         {name: (next(lines), next(lines)) for name, lines in series.items()},
-        "labels",
+        "labelled documents",
         "recall",
         "Recall by label",
         subtitle=[f"round {recall.round}, {where}: {recall.judged:,} labels, {recall.relevant:,} relevant"],

@@ -50,5 +50,5 @@ class ReportDownload(ScoringQuestion):
         from cranfield.commands.comparison import report
         from cranfield.reports.writers import render
 
-        content = report(self.inputs(bench), title=self.title or None, texts=False, progress=tell)
+        content = report(self.inputs(bench), title=self.title or None, texts=False, progress=tell).within(bench.folder)
         return RenderedReport(self.ending, render(content, self.ending).decode("utf-8", "surrogatepass"))

@@ -1,5 +1,6 @@
 // A page with work that is still going on: look every second, and load it again when the work is done. A reload would
-// cancel a form that is being filled in or sent, so a page in use offers a link instead. Without a connection, or while
+// cancel a form that is being filled in or sent, and take the focus from somebody who goes through the page by Tab; so a
+// page in use offers a link instead. Without a connection, or while
 // the server is starting again, it says so and keeps looking.
 import { sessionEnded } from "./session.js";
 
@@ -7,6 +8,7 @@ const LONGEST_WAIT = 15; // seconds
 if (document.querySelector("[data-job]")) {
   let inUse = false, wait = 1;
   for (const event of ["input", "submit", "beforeunload"]) addEventListener(event, () => { inUse = true; }, true);
+  addEventListener("keydown", (event) => { inUse ||= event.key === "Tab"; }, true);
   const link = () => Object.assign(document.createElement("a"), { href: location.href, textContent: "The result is ready: load the page again" });
   const say = (text) => {
     for (const each of document.querySelectorAll("[data-job]")) {
