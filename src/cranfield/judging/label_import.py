@@ -35,7 +35,7 @@ from cranfield.judging.jsonl_log import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.base.collection import Duplicates
+    from cranfield.base.qrels import Duplicates
 
     # first and last line, and the cells or what is wrong with them
     Row = tuple[int, int, dict[str, Any] | BadLineError]

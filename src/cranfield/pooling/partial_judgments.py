@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats
+    from cranfield.base.qrels import Qrels
     from cranfield.base.run import Run
     from cranfield.evaluation.measures import Measure
 

@@ -17,8 +17,8 @@ from cranfield.base.registry import Registered, Registry, about
 from cranfield.retrieval.fusion.normalisations import NORMS, Norm
 
 if TYPE_CHECKING:
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats
+    from cranfield.base.qrels import Qrels
     from cranfield.retrieval.fusion.aligned_runs import AlignedRuns, Votes
 
 
