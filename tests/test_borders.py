@@ -384,6 +384,30 @@ def test_the_help_of_the_command_line_loads_no_numpy():
     assert not roots(loaded_by("-m", "cranfield", "--help")) & heavy
 
 
+def test_the_evaluation_of_plain_files_loads_nothing_that_it_does_not_use(tmp_path: Path):
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\n")
+    (tmp_path / "a.run").write_text("q1 Q0 d1 1 2.5 a\n")
+    files = str(tmp_path / "qrels.txt"), str(tmp_path / "a.run")
+    others = {"locale", "numpy.typing", "zlib"} | {
+        f"cranfield.{name}"
+        for name in (
+            "base.collection",
+            "base.optional_packages",
+            "evaluation.measures.precision",
+            "evaluation.measures.user_models",
+            "evaluation.options",
+            "formats.collection_folder",
+            "formats.format_registry",
+            "formats.grade_scales",
+            "formats.run_files",
+            "stats.weighted_means",
+        )
+    }
+    loaded = loaded_by("-m", "cranfield", "eval", *files, "-m", "nDCG@10 AP RR@10")
+    assert "cranfield.evaluation.evaluate" in loaded
+    assert loaded & others == set()
+
+
 @pytest.mark.parametrize("command", ["compare", "leaderboard", "stability", "design", "gate"])
 def test_the_help_that_lists_tests_loads_no_scipy(command):
     assert "scipy" not in roots(loaded_by("-m", "cranfield", command, "--help"))

@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError, FormatError
+from cranfield.base.qrels import Qrels
 from cranfield.base.run import Run
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.formats import FORMATS, read_qrels, read_run, write_qrels, write_run

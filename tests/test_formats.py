@@ -21,7 +21,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import (
     BadLineError,
     ConventionError,
@@ -31,6 +30,7 @@ from cranfield.base.errors import (
     MissingExtraError,
 )
 from cranfield.base.kernels import RowTable, Strings, decode, encode
+from cranfield.base.qrels import Qrels
 from cranfield.base.run import Run, TextSource
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.formats import (

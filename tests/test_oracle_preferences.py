@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from conftest import SHARED
 from cranfield import Run, evaluate, measure
-from cranfield.base.collection import Extras
+from cranfield.base.qrels import Extras
 from cranfield.formats.extras import as_preferences
 from hypotheses import examples
 from oracles import per_topic, printed, proves

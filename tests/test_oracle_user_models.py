@@ -13,8 +13,8 @@ import pytest
 
 from conftest import SHARED
 from cranfield import Run, evaluate, measure
-from cranfield.base.collection import Extras
 from cranfield.base.errors import DataError, MeasureError
+from cranfield.base.qrels import Extras
 from cranfield.formats.extras import read_costs
 from oracles import per_topic, proves
 from shell import cranfield

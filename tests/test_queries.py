@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import cranfield
-from cranfield.base.collection import Queries, Topic
+from cranfield.base.collection import Topic
 from cranfield.base.errors import DataError
+from cranfield.base.qrels import Queries
 from cranfield.base.text_layout import width
 from cranfield.formats.topic_tables import table_of_topics
 from cranfield.inputs.inputs import Inputs

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 import cranfield
 import engines
-from cranfield.base.collection import Document, Qrels, Topic
+from cranfield.base.collection import Document, Topic
 from cranfield.base.errors import DataError
 from cranfield.base.kernels import Order
+from cranfield.base.qrels import Qrels
 from cranfield.formats.collection_folder import BUNDLED, write_collection
 from cranfield.formats.run_files import VERSION, RunStats, read_run_stats, stats_path, write_run_stats
 from cranfield.retrieval.produce_run import falling, falls

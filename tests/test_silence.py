@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import cranfield as library
 from cranfield import Evaluator, evaluate
-from cranfield.base.collection import Document, Qrels, Topic
+from cranfield.base.collection import Document, Topic
 from cranfield.base.errors import DataError, DataWarning, UnjudgedWarning
+from cranfield.base.qrels import Qrels
 from cranfield.collections.check import check
 from cranfield.compat import pytrec_eval
 from cranfield.evaluation.sanity_checks import FEW, IdOverlap

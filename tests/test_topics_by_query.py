@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cranfield import Evaluator, evaluate
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
+from cranfield.base.qrels import Qrels
 from cranfield.formats.importers.collection_import import import_collection
 from cranfield.formats.importers.source import Files
 from cranfield.formats.topic_tables import ids_of_texts, qrels_by_id

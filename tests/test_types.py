@@ -14,7 +14,7 @@ import cranfield
 from cranfield import Conventions, Evaluator, compare
 from cranfield.base.conventions import ConventionChanges
 from cranfield.comparison.compare import ComparisonOptions
-from cranfield.evaluation.evaluate import (
+from cranfield.evaluation.options import (
     EvaluatorOptions,
     OptionsWithoutBaseline,
     OptionsWithoutRel,

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from cranfield import experiments as experiments
     from cranfield.base.collection import Collection as Collection
     from cranfield.base.collection import Document as Document
-    from cranfield.base.collection import Extras as Extras
-    from cranfield.base.collection import Qrels as Qrels
     from cranfield.base.collection import Topic as Topic
     from cranfield.base.conventions import PRESETS as PRESETS
     from cranfield.base.conventions import Conventions as Conventions
     from cranfield.base.errors import CranfieldError as CranfieldError
     from cranfield.base.errors import DataWarning as DataWarning
+    from cranfield.base.qrels import Extras as Extras
+    from cranfield.base.qrels import Qrels as Qrels
     from cranfield.base.run import Run as Run
     from cranfield.comparison.compare import Comparison as Comparison
     from cranfield.comparison.compare import compare as compare
@@ -64,8 +64,8 @@ _HOMES = {
     "Topic": "base.collection",
     "Collection": "base.collection",
     "read_collection": "formats.collection_folder",
-    "Qrels": "base.collection",
-    "Extras": "base.collection",
+    "Qrels": "base.qrels",
+    "Extras": "base.qrels",
     "Run": "base.run",
     "read_qrels": "formats",
     "read_run": "formats",

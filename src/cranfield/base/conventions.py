@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from cranfield.base.errors import ConventionError
 from cranfield.base.kernels import Order
@@ -106,9 +106,9 @@ class ConventionChanges(TypedDict, total=False):
 
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
-    """The allowed values of each convention, read from the annotations once, since that takes a millisecond."""
-    kinds = get_type_hints(Conventions)
-    return {name: get_args(kind) for name, kind in kinds.items() if get_args(kind)}
+    """The allowed values of each convention: those of the alias above that its annotation names."""
+    kinds = {each.name: globals().get(str(each.type)) for each in fields(Conventions)}
+    return {name: get_args(kind) for name, kind in kinds.items() if kind is not None}
 
 
 # Each preset is the default behaviour of another tool; docs/conventions.md says how it was determined. How a tool

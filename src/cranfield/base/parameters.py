@@ -41,8 +41,9 @@ LIMITS = {
     "the number of steps": 1_000,
 }
 """The largest allowed value of each count, by its name: a larger one would run for days."""
-NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-WHOLE = re.compile(r"[+-]?[0-9]{1,30}")  # a longer number has more than 64 bits and is slow to read
+# Both are compiled when a text is read as a number.
+NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+WHOLE = r"[+-]?[0-9]{1,30}"  # a longer number has more than 64 bits and is slow to read
 LONGEST = 60  # characters of a value in a message
 
 
@@ -54,7 +55,7 @@ def real(raw: Any) -> float:
     >>> real("0.5"), real(".5e-1"), real(2)
     (0.5, 0.05, 2.0)
     """
-    if isinstance(raw, str) and not NUMBER.fullmatch(raw.strip(" ")):
+    if isinstance(raw, str) and not re.fullmatch(NUMBER, raw.strip(" ")):
         raise ValueError(raw)
     try:
         value = float(raw)
@@ -71,7 +72,7 @@ def whole(raw: Any) -> int:
     >>> whole("25"), whole(" 3 "), whole(2.0)
     (25, 3, 2)
     """
-    if isinstance(raw, str) and not WHOLE.fullmatch(raw.strip(" ")):
+    if isinstance(raw, str) and not re.fullmatch(WHOLE, raw.strip(" ")):
         raise ValueError(raw)
     value = int(raw) if isinstance(raw, (str, int)) else int(real(raw))
     if abs(value) > LARGEST or (not isinstance(raw, str) and value != raw):

@@ -344,7 +344,7 @@ class Rows(Answer, Generic[Row]):
         return len(self.rows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Both(Answer):
     """Two results in one: the second has its own key in JSON and its own caption; the first may be None."""
 

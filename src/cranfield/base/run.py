@@ -181,7 +181,7 @@ def _scores(source: Any, filled: Array) -> Floats:
     return scores[filled]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TextSource:
     """The bytes of a file of lines, its layout, and the file's name for messages."""
 

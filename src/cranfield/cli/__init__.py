@@ -24,6 +24,7 @@ from cranfield import __version__
 from cranfield.base.errors import CranfieldError, DataError, DataWarning, PluginWarning, UnjudgedWarning
 from cranfield.base.registry import Registry
 from cranfield.base.text_layout import legible
+from cranfield.cli.command_classes import Helped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -116,7 +117,7 @@ class CommandRegistry(Registry[CommandEntry]):
 COMMANDS = CommandRegistry("command", "commands", order=lambda each: (each.place, each.name), accept=_of_package)
 
 
-class Commands(click.Group):
+class Commands(Helped, click.Group):
     """The commands, each imported when it is first used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -294,10 +295,23 @@ def _close_stdout() -> None:
     os.close(nowhere)
 
 
+def _show_version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"cranfield {__version__}", color=ctx.color)
+        ctx.exit()
+
+
 @click.command(
     "cranfield", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, message="cranfield %(version)s")
+@click.option(  # click's own would search for a translation of this text
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Measure how good a search system is, and whether a new one is better.
 

@@ -114,8 +114,32 @@ def first_sentence(text: str) -> str:
     return first + ("." if rest else "") + bracket + default
 
 
-class HelpAll(click.Command):
-    """A command or group with the option --help-all."""
+def _show_help(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+help_option = click.Option(  # click makes one for each command, and searches for a translation of its text each time
+    ["-h", "--help"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_help,
+    help="Show this message and exit.",
+)
+
+
+class Helped(click.Command):
+    """A command or group with the option --help."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """The option, the same for all commands."""
+        return help_option
+
+
+class HelpAll(Helped):
+    """A command or group with the options --help and --help-all."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters, with --help-all before --help."""

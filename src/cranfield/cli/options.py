@@ -107,6 +107,8 @@ def _fields(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
 
 def _grade_map(ctx: click.Context, parameter: click.Parameter, value: str | None) -> dict[float, float] | None:
     """Read `1=0,2=0,3=1` as a mapping from the grades of a file to new grades."""
+    if value is None:
+        return None
     from cranfield.formats.grade_scales import grade_map
 
     with _naming_option(click.UsageError):

@@ -8,10 +8,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say, tell_writing
 from cranfield.base.parameters import masked, shortened
+from cranfield.base.qrels import Qrels
 from cranfield.commands.judged_documents import note_judged, unjudged
 from cranfield.formats import as_runs, collection_folder
 from cranfield.formats.collection_folder import collection_home

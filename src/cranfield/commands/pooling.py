@@ -21,7 +21,7 @@ from cranfield.pooling.strategy import PoolStatistics, Rankings, rankings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cranfield.base.collection import Qrels
+    from cranfield.base.qrels import Qrels
     from cranfield.evaluation.evaluate import Progress
     from cranfield.judging.round_recall import RoundRecall
     from cranfield.pooling.pool import Collected, Pool

@@ -33,9 +33,10 @@ from cranfield.comparison.score_tables import (
     judged_shares,
 )
 from cranfield.comparison.settings import read_settings, refuse_unweighable
-from cranfield.evaluation.evaluate import Evaluator, OptionsWithoutWeights
+from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.measures import Measure
 from cranfield.evaluation.measures.definition import split
+from cranfield.evaluation.options import OptionsWithoutWeights
 from cranfield.evaluation.scores import Scores
 from cranfield.formats.streams import run_name
 from cranfield.stats.tests_by_name import any_test

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Unpack
 
-    from cranfield.evaluation.evaluate import EvaluatorOptions
     from cranfield.evaluation.measures import Measure
+    from cranfield.evaluation.options import EvaluatorOptions
 
 
 DEFAULT_TESTS = ("t", "sign", "randomisation")

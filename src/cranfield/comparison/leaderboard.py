@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.base.kernels.table import Floats
-    from cranfield.evaluation.evaluate import OptionsWithoutWeights
     from cranfield.evaluation.measures import Measure
+    from cranfield.evaluation.options import OptionsWithoutWeights
 
     Ranks = tuple[int | None, int | None, float]  # the interval of a rank, and how often the run is first in redraws
 

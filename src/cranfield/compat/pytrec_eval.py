@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.conventions import Conventions
 from cranfield.base.errors import BadLineError, DataError, DuplicateError, MeasureError
+from cranfield.base.qrels import Qrels
 from cranfield.base.run import Run
 from cranfield.compat.trec_eval.catalogue import MEASURES, NICKNAMES, Request, request
 from cranfield.compat.trec_eval.inputs import StopError

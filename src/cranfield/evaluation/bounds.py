@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats, Ints
     from cranfield.base.results import Part
     from cranfield.base.run import Run
-    from cranfield.evaluation.evaluate import EvaluatorOptions
     from cranfield.evaluation.hits import Judgments
+    from cranfield.evaluation.options import EvaluatorOptions
     from cranfield.evaluation.scores import Scores
 
     Mask = npt.NDArray[np.bool_]

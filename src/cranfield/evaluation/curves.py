@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from cranfield.base.kernels.table import Floats
     from cranfield.base.results import Part
-    from cranfield.evaluation.evaluate import OptionsWithoutRel
     from cranfield.evaluation.hits import Hits
+    from cranfield.evaluation.options import OptionsWithoutRel
 
 
 KINDS = {

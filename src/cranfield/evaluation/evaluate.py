@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 
-from cranfield.base.conventions import ConventionChanges
 from cranfield.base.conventions import conventions as conventions_of
 from cranfield.base.errors import ConventionError, DataError, TopicError
 from cranfield.base.kernels import processors
@@ -32,8 +31,6 @@ from cranfield.evaluation.scores import Scores
 from cranfield.evaluation.tie_orders import MeanOverOrders, mean_over_orders
 from cranfield.evaluation.topics import Absent, as_weights, queries_in
 from cranfield.formats import as_qrels, as_runs
-from cranfield.formats.csv_tables import DialectOptions
-from cranfield.formats.run_files import located
 from cranfield.formats.streams import is_source
 
 if TYPE_CHECKING:
@@ -41,12 +38,13 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.base.collection import Duplicates, Extras, Qrels
-    from cranfield.base.conventions import Conventions
+    from cranfield.base.conventions import ConventionChanges, Conventions
     from cranfield.base.findings import Finding
     from cranfield.base.kernels import HitRows
     from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.qrels import Duplicates, Extras, Qrels
     from cranfield.evaluation.hits import Hits
+    from cranfield.evaluation.options import EvaluatorOptions
     from cranfield.formats.format import Fields
 
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
@@ -54,59 +52,6 @@ if TYPE_CHECKING:
 Named = TypeVar("Named", "Qrels", Run)
 T = TypeVar("T")
 NO_QUERIES: Mapping[str, str] = {}
-
-
-# For type checkers: the options of functions that read and score runs.
-
-
-class ReadingOptions(DialectOptions, total=False):
-    """How judgments and runs are read."""
-
-    lenient: bool
-    fields: Fields | None
-    grades: Mapping[float, float] | str | None
-    ignore_case: bool
-    queries: Mapping[str, str] | None
-    extras: Extras | None
-
-
-class BasicOptions(ReadingOptions, ConventionChanges, total=False):
-    """Options of `evaluate` and single conventions, without `rel`, `baseline` and `weights`."""
-
-    topics: Iterable[str] | None
-    conventions: Conventions | str | Mapping[str, Any] | None
-    threads: int | None
-    aggregate: str | None
-    warn: bool
-    qrels_format: str | None  # the formats of files if detection should not decide
-    run_format: str | None
-
-
-class OptionsWithoutRel(BasicOptions, total=False):
-    """All options of `evaluate` except `rel`."""
-
-    baseline: Any
-    weights: Mapping[str, float] | str | None
-
-
-class OptionsWithoutBaseline(BasicOptions, total=False):
-    """All options of `evaluate` except `baseline`."""
-
-    rel: float | None
-    weights: Mapping[str, float] | str | None
-
-
-class OptionsWithoutWeights(BasicOptions, total=False):
-    """All options of `evaluate` except `weights`."""
-
-    rel: float | None
-    baseline: Any
-
-
-class EvaluatorOptions(OptionsWithoutWeights, total=False):
-    """All keyword options of `evaluate` and `Evaluator`, including single conventions."""
-
-    weights: Mapping[str, float] | str | None
 
 
 def evaluate(
@@ -340,9 +285,11 @@ class Evaluator:
 
         If the judgments come from a workspace, its runs may be given by name.
         """
-        workspace = self.qrels.workspace
-        files = runs if workspace is None else located(runs, workspace)
-        opened = as_runs(files, self.run_format, self.lenient, self.fields, **self.dialect)
+        if self.qrels.workspace is not None:
+            from cranfield.formats.run_files import located
+
+            runs = located(runs, self.qrels.workspace)
+        opened = as_runs(runs, self.run_format, self.lenient, self.fields, **self.dialect)
         return [self.conventions.ordered(self.with_ids(run)) for run in opened]
 
     def with_ids(self, run: Run) -> Run:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.conventions import Conventions
 from cranfield.base.errors import ConventionError, CranfieldError, DataError
 from cranfield.base.results import Answer, Layout, Table, plain
-from cranfield.evaluation.evaluate import Evaluator, ReadingOptions
+from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.explanation import Explanation, explain_topic
 from cranfield.evaluation.measures import measure as measure_named
+from cranfield.evaluation.options import ReadingOptions
 from cranfield.evaluation.presets import PEERS
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     from cranfield.base.results import Part
     from cranfield.base.run import Run
-    from cranfield.evaluation.evaluate import OptionsWithoutWeights
     from cranfield.evaluation.measures import Measure
+    from cranfield.evaluation.options import OptionsWithoutWeights
     from cranfield.evaluation.presets import Peer
 
 

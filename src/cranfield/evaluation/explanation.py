@@ -24,8 +24,8 @@ from cranfield.evaluation.tie_orders import DRAWN, SEED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.conventions import Conventions
+    from cranfield.base.qrels import Qrels
     from cranfield.base.results import Part
     from cranfield.evaluation.hits import Hits
     from cranfield.evaluation.measures import Measure

@@ -10,26 +10,27 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.base.kernels import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from cranfield.base.collection import Extras, Qrels
+    import numpy.typing as npt
+
     from cranfield.base.conventions import Conventions
     from cranfield.base.kernels import HitRows, Index, Order
     from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.qrels import Extras, Qrels
     from cranfield.base.run import Run
 
 
 HUGE = 900  # grades up to this are safe: 2^900 can be added up more often than there are documents
 LEAST = math.ulp(0.0)  # the smallest number above 0
-Mask = npt.NDArray[np.bool_]
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 T = TypeVar("T")
 
 
@@ -40,7 +41,7 @@ def ratio(part: npt.ArrayLike, whole: npt.ArrayLike, otherwise: float = 0.0) -> 
     return answer
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Judgments:
     """The grades of all judged documents, ordered by topic. Measures compare a run with these."""
 
@@ -168,7 +169,7 @@ def _column(name: str) -> Any:
     return property(lambda hits: getattr(hits.columns, name))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunOrigin:
     """The run that hits come from, for measures that need more than hits."""
 

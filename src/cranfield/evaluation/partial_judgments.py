@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels import HitRows, Index, Order
     from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.qrels import Qrels
     from cranfield.evaluation.measures import Measure
 
     Judged = Mapping[str, Mapping[str, float]]

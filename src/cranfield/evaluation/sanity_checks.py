@@ -36,10 +36,10 @@ from cranfield.evaluation.tie_orders import DecisiveTies, extreme_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.findings import Finding
     from cranfield.base.kernels import HitRows, Strings
     from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.qrels import Qrels
     from cranfield.base.run import Run
     from cranfield.evaluation.hits import Hits, Mask
     from cranfield.evaluation.measures import Measure
@@ -303,7 +303,7 @@ def foreign_documents(run: Run, qrels: Qrels) -> Iterator[Finding]:
     if there is None or there[0] >= FEW * there[1]:
         return
     ids = _first_ids(run.table.documents)
-    has = next(iter(qrels.corpus())).id if qrels.corpus is not None else ""
+    has = next(iter(qrels.corpus())) if qrels.corpus is not None else ""
     what = f"{there[0]:,} of the first {there[1]:,} ids; it returns {ids}; the collection has {has!r} …"
     code = "few-documents-of-collection" if there[0] else "no-document-of-collection"
     yield _finding(code, run.name, what, len(run) - there[0])
@@ -316,7 +316,7 @@ def _in_collection(run: Run, qrels: Qrels) -> tuple[int, int] | None:
     first = {decode(run.table.documents[i]) for i in range(min(LOOKED_UP, len(run)))}
     left = set(first)
     for document in qrels.corpus():
-        left.discard(document.id)
+        left.discard(document)
         if not left:
             break
     return len(first) - len(left), len(first)

@@ -17,7 +17,6 @@ import numpy as np
 
 from cranfield.base.conventions import PRESETS, Conventions
 from cranfield.base.errors import ConventionError, CranfieldError, DataError, MissingExtraError
-from cranfield.base.optional_packages import needed
 from cranfield.base.parameters import LARGEST_SCORE
 from cranfield.base.results import Answer, Cell, Layout, Lines, Table, fitted, plain, text
 from cranfield.base.text_layout import counted, cut_end, in_line, legible, listed
@@ -493,6 +492,8 @@ class Scores(Answer):
         return _library("pyarrow").table(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        from cranfield.base.optional_packages import needed
+
         pa = needed("pyarrow", "scores.to_columns() works without Arrow; Arrow needs")
         columns = self.to_columns()
         value = np.array(columns.pop("value"), np.float64)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from cranfield.base.results import Part
     from cranfield.base.run import Run
-    from cranfield.evaluation.evaluate import EvaluatorOptions
     from cranfield.evaluation.explanation import Explanation, RankStep
     from cranfield.evaluation.measures import Measure
+    from cranfield.evaluation.options import EvaluatorOptions
 
     Texts = Callable[[Iterable[str]], Mapping[str, str]]  # documents → the title or first words of each that is known
 

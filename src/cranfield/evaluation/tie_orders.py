@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import combinations, product
 from math import comb, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from zlib import crc32
 
 import numpy as np
 
@@ -64,6 +63,8 @@ class _RandomKeys:
     def __init__(self, hits: Hits, ties: TieGroups) -> None:
         self.places = np.bincount(ties.topic, weights=ties.size, minlength=hits.size).astype(int).tolist()
         names = hits.judgments.qrels.topics
+        from zlib import crc32
+
         self.generators = [np.random.default_rng([SEED, crc32(encode(name))]) for name in names]
 
     def keys(self) -> Floats:

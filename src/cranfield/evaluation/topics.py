@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Queries
 from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.qrels import Queries
 from cranfield.base.text_layout import listed
-from cranfield.stats.weighted_means import effective_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +33,7 @@ ZERO = "scores 0", "score 0"
 SKIP = "is left out", "are left out"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Absent:
     """Topics and lines that are missing or were skipped, by reason."""
 
@@ -149,7 +148,7 @@ def _unjudged(unjudged: dict[str, list[str]]) -> list[str]:
 UNNAMED = "weight"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class TopicWeights:
     """The weight of each topic, and the name of these weights."""
 
@@ -180,6 +179,8 @@ class TopicWeights:
 
     def effective(self, topics: Sequence[str]) -> float:
         """The effective number of topics: so many topics of equal weight carry as much information (Kish, 1965)."""
+        from cranfield.stats.weighted_means import effective_size
+
         return effective_size(self.of(topics))
 
     def in_words(self, topics: Sequence[str]) -> str:

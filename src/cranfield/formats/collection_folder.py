@@ -25,10 +25,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.base import package_files
-from cranfield.base.collection import Aspect, Collection, Document, Grade, Qrels, Topic
+from cranfield.base.collection import Aspect, Collection, Document, Grade, Topic
 from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.notifications import tell_writing, tell_written
 from cranfield.base.parameters import real
+from cranfield.base.qrels import Qrels
 from cranfield.formats.files.trec import TREC
 from cranfield.formats.format import whole
 from cranfield.formats.streams import (

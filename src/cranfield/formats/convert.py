@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError, FormatError
 from cranfield.base.kernels import RowTable, decode
+from cranfield.base.qrels import Qrels
 from cranfield.base.run import Run
 from cranfield.formats.csv_tables import Dialect, DialectOptions, open_table
 from cranfield.formats.format import BOTH, FORMATS, NOUNS, USUAL, Head, rows_of
@@ -27,7 +27,7 @@ from cranfield.formats.streams import is_source, plain_ending
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.base.collection import Duplicates
+    from cranfield.base.qrels import Duplicates
     from cranfield.formats.format import Fields, Format, Kind, Kinds
 
 Merge = Literal["latest", "max", "error"]

@@ -31,10 +31,10 @@ HEAD = 65536  # bytes that the delimiter is detected in
 LONGEST = 1 << 27  # characters in one cell
 LOOKED_AT = 200  # rows that the delimiter is detected in
 
-DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-GROUPED = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 may be 1.234 or 1234
+DECIMAL_COMMA = r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?"
+GROUPED = r"[+-]?[1-9]\d{0,2},\d{3}"  # 1,234 may be 1.234 or 1234
 UTF_8_SIGN = rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
-# Both are compiled when a table is neither UTF-8 nor marked.
+# These two are compiled when a table is neither UTF-8 nor marked.
 NOT_WINDOWS = (  # signs of another encoding: long runs, letters of Mac, DOS or Central Europe, signs in words
     rb"[\x80-\xff]{4}|[\x81\x83\x86-\x8a\x8d-\x90\x98\x9a\x9d-\x9f\xff]|[A-Za-z][\xa1-\xac\xae-\xb6\xb8-\xbf][A-Za-z]"
 )
@@ -292,8 +292,8 @@ class NumberReader:
         from cranfield.base.kernels.twin import number
 
         typed = text.strip()
-        if "," in typed and DECIMAL_COMMA.fullmatch(typed):
-            if self.sign is None and GROUPED.fullmatch(typed):
+        if "," in typed and re.fullmatch(DECIMAL_COMMA, typed):
+            if self.sign is None and re.fullmatch(GROUPED, typed):
                 plain = typed.replace(",", ".")
                 raise ValueError(f"{typed!r} may be {plain} or {typed.replace(',', '')}; decimal=… says which")
             self._decide(",", typed, line)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, Type
 
 import numpy as np
 
-from cranfield.base.collection import Duplicates, Extras, FileRow, Qrels
 from cranfield.base.errors import DataError, FormatError
 from cranfield.base.kernels import LineLayout, RowTable, Strings, decode, encode, run_lines
+from cranfield.base.qrels import Duplicates, Extras, FileRow, Qrels
 from cranfield.base.registry import Member, Registry
 from cranfield.base.run import TextSource
 from cranfield.formats.csv_tables import DETECTED, Dialect
@@ -44,7 +44,7 @@ USUAL: Fields = {}  # columns have their usual names
 HEAD = 65536  # bytes that decide the format
 LOOKED_AT = 20  # lines that decide the format
 BATCH = 10_000  # lines written at a time
-BLANK = re.compile(rb"[ \t\n\r\v\f]")
+BLANK = rb"[ \t\n\r\v\f]"
 BOM = b"\xef\xbb\xbf"
 
 
@@ -87,7 +87,8 @@ class Head:
     @cached_property
     def lines(self) -> list[bytes]:
         """The first lines without comments; a last line that may be cut off counts only if it is the only one."""
-        lines = [line for line in self.raw.split(b"\n") if line.strip() and not line.startswith(b"#")]
+        all_lines = (line for line in self.raw.split(b"\n") if line.strip() and not line.startswith(b"#"))
+        lines = list(islice(all_lines, LOOKED_AT + 1))
         if len(lines) > 1 and not self.raw.endswith(b"\n") and len(self.raw) >= HEAD:
             lines.pop()
         return lines[:LOOKED_AT]
@@ -271,7 +272,7 @@ def _words_only(ids: Strings, what: str, name: str) -> None:
     empty = np.flatnonzero(np.diff(ids.offsets) == 0)
     if len(empty):
         raise FormatError(f"{what} {int(empty[0]) + 1} has an empty id, which {name} cannot hold; use csv or jsonl")
-    blank = BLANK.search(ids.block)
+    blank = re.search(BLANK, ids.block)
     if blank:
         i = int(np.searchsorted(ids.offsets, blank.start(), "right")) - 1
         raise FormatError(f"{what} {decode(ids[i])!r} holds white space, which {name} cannot hold; use csv or jsonl")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import BadLineError, ConventionError, DataError
 from cranfield.base.parameters import real
+from cranfield.base.qrels import Qrels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,14 +7,13 @@ exist yet, or is empty, goes by its ending. Commands ask this about every qrels 
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
 
 LINES, SQLITE, POSTGRESQL = "lines", "sqlite", "postgresql"
 WORK_DB = "work.db"  # the log of a workspace, in its folder
 ENDINGS = (".db", ".sqlite", ".sqlite3")  # of a SQLite file that is not there yet
-SERVER = re.compile(r"postgres(ql)?://")
+SERVERS = ("postgresql://", "postgres://")
 HEAD = b"SQLite format 3\x00"
 TAIL = 1 << 16  # bytes that hold a file's first or last line
 
@@ -28,7 +27,7 @@ def log_kind(location: str) -> str | None:
     >>> log_kind("postgresql://ann@db/work"), log_kind("new.db"), log_kind("qrels.txt")
     ('postgresql', 'sqlite', None)
     """
-    if SERVER.match(location):
+    if location.startswith(SERVERS):
         return POSTGRESQL
     store = sys.modules.get("cranfield.store.database")  # without it this process has no database open
     if store is not None and store.is_open(location):  # to open and close the file here would release SQLite's locks

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
-from cranfield.base.collection import Duplicates, Qrels
 from cranfield.base.errors import DataError, DataWarning, FormatError
 from cranfield.base.kernels import RowTable
+from cranfield.base.qrels import Duplicates, Qrels
 from cranfield.base.run import Run, TextSource, is_list, is_pair
 from cranfield.formats.csv_tables import DETECTED, Dialect, DialectOptions, open_table
 from cranfield.formats.files.trec import TREC
@@ -94,7 +94,7 @@ def read_qrels(
         from cranfield.formats.collection_folder import read_collection
 
         collection = read_collection(source)
-        least, qrels.corpus = collection.relevant_from, collection.documents
+        least, qrels.corpus = collection.relevant_from, collection.document_ids
         qrels.relevant_from, qrels.explained = None if least == 1 else least, collection.explains_grades
         qrels.workspace = os.fspath(source) if os.path.isdir(source) else None
     return qrels

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Duplicates, FileRow, Qrels
 from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.kernels import Strings
 from cranfield.base.notifications import say, tell_used
+from cranfield.base.qrels import Duplicates, FileRow, Qrels
 from cranfield.base.run import Run, TextSource
 from cranfield.base.text_layout import counted, name_list
 from cranfield.formats.csv_tables import DETECTED, HEAD, Dialect, NumberReader, SeparatedValues, open_table

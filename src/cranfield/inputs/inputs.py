@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import tell_used
 from cranfield.base.text_layout import counted
-from cranfield.formats.run_files import run_named
 from cranfield.inputs.logs import file_or_qrels, judgments_of, named
 from cranfield.inputs.topics import queries_of, topic_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.base.collection import Extras, Qrels, Queries
     from cranfield.base.conventions import Conventions
+    from cranfield.base.qrels import Extras, Qrels, Queries
     from cranfield.base.run import Run
     from cranfield.evaluation.topics import TopicWeights
     from cranfield.formats.csv_tables import Dialect
@@ -218,7 +217,7 @@ class Inputs:
         files = {name: path for name in names if (path := getattr(self, name)) is not None}
         if not files and self.collection_size is None:
             return None
-        from cranfield.base.collection import Extras
+        from cranfield.base.qrels import Extras
         from cranfield.formats.extras import as_preferences, read_costs, read_groups
         from cranfield.formats.runs_and_qrels import as_qrels
 
@@ -253,10 +252,12 @@ def run_arguments(typed: Sequence[str], workspace: str | None = None) -> list[Ru
     for text in typed:
         path = path_of(text)
         label = text[: -len(path)].removesuffix("=") if path != text else ""
-        run = None if workspace is None or os.path.lexists(path) else run_named(workspace, path)
-        if run is not None:
-            arguments.append(RunArgument(label or run.name, run.path))
-            continue
+        if workspace is not None and not os.path.lexists(path):
+            from cranfield.formats.run_files import run_named
+
+            if (run := run_named(workspace, path)) is not None:
+                arguments.append(RunArgument(label or run.name, run.path))
+                continue
         files = expand([path])
         if label and len(files) > 1:
             raise ConventionError(f"{text}: {label!r} stands for {len(files)} runs, expected one")

@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cranfield.base.errors import DataError
 from cranfield.base.notifications import say
 from cranfield.base.parameters import shortened
-from cranfield.formats.log_kind import WORK_DB, log_kind
+from cranfield.formats.log_kind import SERVERS, WORK_DB, log_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cranfield.base.collection import Qrels
+    from cranfield.base.qrels import Qrels
     from cranfield.formats.label_files import Judgment
     from cranfield.judging.log import Log
-
-SERVERS = ("postgresql://", "postgres://")
 
 
 class Named(NamedTuple):
@@ -143,7 +141,7 @@ def own_judgments(workspace: str | None) -> Qrels | None:
     """
     if workspace is None:
         return None
-    from cranfield.base.collection import Qrels
+    from cranfield.base.qrels import Qrels
     from cranfield.formats.collection_folder import QRELS, collection_home
     from cranfield.formats.runs_and_qrels import read_qrels
 
@@ -163,7 +161,7 @@ def _describe(qrels: Qrels, workspace: str) -> None:
     if home is not None and DOCUMENTS in files:
         collection = read_collection(home)
         qrels.relevant_from = None if collection.relevant_from == 1 else collection.relevant_from
-        qrels.corpus, qrels.explained = collection.documents, collection.explains_grades
+        qrels.corpus, qrels.explained = collection.document_ids, collection.explains_grades
 
 
 def import_collection(location: str, log: Log) -> None:

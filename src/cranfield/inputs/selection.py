@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say
+from cranfield.base.qrels import Qrels
 from cranfield.formats.collection_folder import META, TOPICS
 from cranfield.inputs.inputs import Inputs
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from cranfield.base.collection import Document, Queries
+from cranfield.base.qrels import Queries
 from cranfield.formats.csv_tables import DETECTED, Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from cranfield.base.collection import Document
     from cranfield.formats.document_index import Shelf
     from cranfield.formats.format import Fields
     from cranfield.formats.topic_tables import TopicTable

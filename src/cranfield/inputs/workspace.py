@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cranfield.base.card import CardTemplate
-    from cranfield.base.collection import Aspect, Collection, Grade, Qrels
+    from cranfield.base.collection import Aspect, Collection, Grade
+    from cranfield.base.qrels import Qrels
     from cranfield.judging.assignments import Version
     from cranfield.judging.database_log import DatabaseLog
     from cranfield.judging.guidelines import Guidelines

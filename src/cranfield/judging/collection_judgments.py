@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
-    from cranfield.base.collection import Qrels
+    from cranfield.base.qrels import Qrels
     from cranfield.judging.log import Log
     from cranfield.judging.policies import Subject
     from cranfield.judging.table_changes import Transaction

@@ -40,7 +40,8 @@ from cranfield.judging.jsonl_log import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.base.collection import Duplicates, Grade
+    from cranfield.base.collection import Grade
+    from cranfield.base.qrels import Duplicates
 
     # first and last line, and the cells or what is wrong with them
     Row = tuple[int, int, dict[str, Any] | BadLineError]

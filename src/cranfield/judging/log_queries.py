@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import func, literal_column, select
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
+from cranfield.base.qrels import Qrels
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.base.text_layout import counted, name_list
 from cranfield.judging.collection_judgments import with_judgments

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Extras, Qrels
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.kernels import Order, encode
 from cranfield.base.parameters import refuse_below
+from cranfield.base.qrels import Extras, Qrels
 from cranfield.base.results import Answer, Table, plain
 from cranfield.formats import as_runs, write_qrels
 from cranfield.formats.label_files import latest

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.qrels import Qrels
     from cranfield.base.results import Layout, Part
     from cranfield.base.run import Run
-    from cranfield.evaluation.evaluate import OptionsWithoutRel
+    from cranfield.evaluation.options import OptionsWithoutRel
     from cranfield.formats.pool_files import PoolItem
     from cranfield.pooling.strategy import Rankings
 

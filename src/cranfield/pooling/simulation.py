@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats
+    from cranfield.base.qrels import Qrels
     from cranfield.base.results import Part
     from cranfield.base.run import Run
-    from cranfield.evaluation.evaluate import OptionsWithoutRel
     from cranfield.evaluation.measures import Measure
+    from cranfield.evaluation.options import OptionsWithoutRel
     from cranfield.pooling.strategies.fixed import SamplingStrategy
     from cranfield.pooling.strategy import Candidates, Rankings, Strategy
 

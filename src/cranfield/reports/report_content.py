@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import CranfieldError, DataError
+from cranfield.base.qrels import Qrels
 from cranfield.base.text_layout import listed, name_list
 from cranfield.comparison.compare import versions
 from cranfield.comparison.leaderboard import leaderboard

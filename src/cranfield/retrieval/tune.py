@@ -25,8 +25,8 @@ from cranfield.retrieval.fusion.method import METHODS, FusionMethod
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats
+    from cranfield.base.qrels import Qrels
     from cranfield.base.run import Run
 
     Progress = Callable[[int, int | None], None]

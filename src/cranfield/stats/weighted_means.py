@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.base.errors import DataError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from cranfield.stats.ties import Floats
 
 

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from cranfield.base.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    import numpy.typing as npt
 
 Buffer: TypeAlias = Any  # anything with the buffer protocol: bytes, memoryview, mmap
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int32]
-Offsets: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+Ints: TypeAlias = "npt.NDArray[np.int32]"
+Offsets: TypeAlias = "npt.NDArray[np.int64]"
 
 CHUNK = 1 << 16  # strings copied at a time
 WIDE = 1 << 24  # bytes of a matrix of strings, at the most

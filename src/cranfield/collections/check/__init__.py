@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from cranfield.base.collection import Qrels, without_duplicates
 from cranfield.base.conventions import Conventions, conventions
 from cranfield.base.errors import ConventionError, CranfieldError
 from cranfield.base.findings import CODES, SEVERITIES, SHOWN, Code, Finding, Severity
 from cranfield.base.kernels import encode
 from cranfield.base.notifications import say, tell_used
+from cranfield.base.qrels import Qrels, without_duplicates
 from cranfield.base.results import Answer, Layout, Lines
 from cranfield.base.run import Run
 from cranfield.base.text_layout import counted
@@ -38,7 +38,7 @@ from cranfield.formats.topic_tables import ids_of_texts, joined_in_words, rename
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.base.collection import Duplicates
+    from cranfield.base.qrels import Duplicates
     from cranfield.collections.check.file import Array
     from cranfield.evaluation.hits import Hits
     from cranfield.formats.format import Fields

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from cranfield.base.card import IMAGE, TEXT, TITLE, image_paths, is_address, is_named
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.findings import Finding
+from cranfield.base.qrels import Qrels
 from cranfield.base.text_layout import counted
 from cranfield.collections.check import Findings, by_severity, check
 from cranfield.formats.catalogue import CATALOGUE

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import CranfieldError
 from cranfield.base.findings import SHOWN, Finding, show, some
 from cranfield.base.kernels import RowTable, Strings, decode, parse
+from cranfield.base.qrels import Qrels
 from cranfield.base.run import Run, TextSource
 from cranfield.base.text_layout import counted
 from cranfield.collections.check.file import IS_WHITE, byte_counts, bytes_among, keys, spread, words

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.kernels import RowTable, decode, encode
+from cranfield.base.qrels import Qrels
 from cranfield.base.results import plain
 from cranfield.base.run import Run
 from cranfield.base.text_layout import listed

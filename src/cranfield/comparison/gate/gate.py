@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
     from cranfield.base.run import Run
     from cranfield.comparison.gate.causes import Cause, Turnover
-    from cranfield.evaluation.evaluate import OptionsWithoutBaseline
     from cranfield.evaluation.hits import Hits
+    from cranfield.evaluation.options import OptionsWithoutBaseline
     from cranfield.evaluation.scores import Scores
 
 

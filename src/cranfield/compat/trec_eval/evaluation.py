@@ -32,8 +32,8 @@ from cranfield.formats.extras import PreferenceLevels
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.qrels import Qrels
     from cranfield.compat.trec_eval.catalogue import Kind, Request
     from cranfield.compat.trec_eval.inputs import TrecEvalInputs, TrecEvalOptions, ZScores
     from cranfield.evaluation.measures.preferences import PreferenceLines, TopicPreferences

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import CranfieldError, DuplicateError
 from cranfield.base.kernels import HitRows, Index, LineLayout, Order, encode, hits_of_table, processors
 from cranfield.base.parameters import shortened, whole
+from cranfield.base.qrels import Qrels
 from cranfield.base.run import Run, TextSource
 from cranfield.formats.extras import PreferenceLevels, read_preferences, read_qrels_preferences
 from cranfield.formats.streams import open_buffer

@@ -20,9 +20,9 @@ from cranfield.evaluation.measures.gain import ndcg_rel, normalised_gain, r_ndcg
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels import HitRows
     from cranfield.base.kernels.table import Floats, Ints
+    from cranfield.base.qrels import Qrels
     from cranfield.compat.trec_eval.catalogue import Request
 
 

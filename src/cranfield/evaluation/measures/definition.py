@@ -9,6 +9,7 @@ adds up numerators and denominators over topics before it divides.
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import re
 from abc import ABC, abstractmethod
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.hits import Hits, Judgments
 
 FAMILIES = "cranfield.evaluation.measures"  # our own package, one file per family
+COMMON = ("counts", "incomplete_judgments", "precision", "user_models")  # families to load before all the others
 REGISTRY: Registry[type[Measure]] = Registry(
     "measure", "measures", FAMILIES, refusal=UnknownMeasureError, listing="cranfield measures"
 )
@@ -591,12 +593,12 @@ def _read(text: str, preset: str) -> Meaning:
     return meaning
 
 
-LEVELLED = re.compile(r"\s*(.+)-l([0-9]+)\s*")
+LEVELLED = r"\s*(.+)-l([0-9]+)\s*"  # compiled when a name is not one of our own
 
 
 def _levelled(text: str, preset: str) -> Meaning | None:
     """Names of ranx that end with the lowest relevant grade: ndcg@10-l2, map-l2."""
-    match = LEVELLED.fullmatch(text)
+    match = re.fullmatch(LEVELLED, text)
     meaning = _lookup(match[1], preset) if match else None
     if match is None or meaning is None:
         return None
@@ -608,9 +610,10 @@ def _levelled(text: str, preset: str) -> Meaning | None:
 
 def _lookup(text: str, preset: str) -> Meaning | None:
     match = GRAMMAR.fullmatch(text)
-    loaded = REGISTRY.loaded()
-    if match and match[1] in loaded and match[2] is None and not preset:  # no need to compile the other tools' names
-        return loaded[match[1]], _arguments(loaded[match[1]], text, None, match[3])
+    if match and match[2] is None and not preset:  # no need to compile the other tools' names
+        cls = _common(match[1])
+        if cls is not None:
+            return cls, _arguments(cls, text, None, match[3])
     REGISTRY.load()
     names, templates = _aliases(preset)
     for pattern, owner, means in templates:
@@ -622,7 +625,7 @@ def _lookup(text: str, preset: str) -> Meaning | None:
         fixed: dict[str, Any] = {}
         cls = REGISTRY.loaded().get(name)
         if cls is None and name in names:
-            cls, fixed = _fitting(names[name], at is not None or CUT.search(inside or "") is not None)
+            cls, fixed = _fitting(names[name], at is not None or re.search(CUT, inside or "") is not None)
         if cls is None:
             cls = REGISTRY.find(name, installed=False)
         if cls is not None:
@@ -630,7 +633,15 @@ def _lookup(text: str, preset: str) -> Meaning | None:
     return None
 
 
-CUT = re.compile(r"\b(k|cutoff)\s*=")
+CUT = r"\b(k|cutoff)\s*="
+
+
+def _common(name: str) -> type[Measure] | None:
+    """The measure of that name in the families that are loaded, or in the common ones."""
+    if name not in REGISTRY.loaded():
+        for family in COMMON:
+            importlib.import_module(f"{FAMILIES}.{family}")
+    return REGISTRY.loaded().get(name)
 
 
 def _fitting(meanings: list[Meaning], cut: bool) -> Meaning:

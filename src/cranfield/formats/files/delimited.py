@@ -10,9 +10,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cranfield.base.collection import Duplicates, FileRow, Qrels
 from cranfield.base.errors import DataError, FormatError
 from cranfield.base.kernels import RowTable, decode, encode
+from cranfield.base.qrels import Duplicates, FileRow, Qrels
 from cranfield.formats.csv_tables import SeparatedValues, header_text, split_header
 from cranfield.formats.format import BATCH, BOTH, Format, FormatEvidence, Head, Kind, Strength, in_batches, rows_of
 from cranfield.formats.named_columns import CHUNK, HEADERS, RowCollector, find, is_header, kinds_of, quick_table

@@ -15,9 +15,9 @@ from abc import abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from cranfield.base.collection import Extras
 from cranfield.base.errors import BadLineError, FormatError
 from cranfield.base.kernels import LineLayout, RowTable, decode, encode
+from cranfield.base.qrels import Extras
 from cranfield.formats.format import (
     BOM,
     FormatEvidence,
@@ -146,7 +146,7 @@ def _refuse_smart(head: Head, where: str) -> None:
 METHODS = (b"0", b"1", b"2", b"3", b"4")
 CERTAIN = (b"0", b"2")  # methods without randomness (alone, or besides the sample): judged with probability 1
 PLACEHOLDERS = (b"0", b"Q0")  # the values of a column without meaning
-LINE = re.compile(rb"[^\n]+")
+LINE = rb"[^\n]+"
 
 
 class SampledQrels(LineFormat):
@@ -168,7 +168,7 @@ class SampledQrels(LineFormat):
 
     def read(self, buffer: Buffer, kind: Kind, where: str, lenient: bool = False) -> TextSource:
         """The bytes unchanged; a lenient reader replaces lines with invalid sampling data by unreadable ones."""
-        return super().read(LINE.sub(self._blotted, bytes(buffer)) if lenient else buffer, kind, where, lenient)
+        return super().read(re.sub(LINE, self._blotted, bytes(buffer)) if lenient else buffer, kind, where, lenient)
 
     def _blotted(self, line: re.Match[bytes]) -> bytes:
         fields = line[0].split()

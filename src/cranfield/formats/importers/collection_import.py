@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Grade, Qrels, Topic
+from cranfield.base.collection import Grade, Topic
 from cranfield.base.errors import BadLineError, ConventionError, DataError, FormatError
 from cranfield.base.kernels import RowTable, decode
+from cranfield.base.qrels import Qrels
 from cranfield.base.registry import folded
 from cranfield.base.text_layout import counted
 from cranfield.formats.catalogue import CATALOGUE, recognised
@@ -34,7 +35,8 @@ from cranfield.formats.topic_tables import joined_in_words, qrels_by_id
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cranfield.base.collection import Collection, Document, Duplicates
+    from cranfield.base.collection import Collection, Document
+    from cranfield.base.qrels import Duplicates
     from cranfield.formats.collection_folder import Progress
 
 

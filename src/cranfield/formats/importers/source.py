@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import BadLineError, DataError, DuplicateError, FormatError
 from cranfield.base.notifications import say, tell_used
+from cranfield.base.qrels import Qrels
 from cranfield.base.registry import Member, Registry
 from cranfield.base.text_layout import counted
 from cranfield.formats.csv_tables import DETECTED, Dialect
@@ -23,7 +23,8 @@ from cranfield.formats.streams import COMPRESSED, decoded, lines
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from cranfield.base.collection import Document, Duplicates, Grade, Topic
+    from cranfield.base.collection import Document, Grade, Topic
+    from cranfield.base.qrels import Duplicates
     from cranfield.formats.format import Fields
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError, MeasureError
+from cranfield.base.qrels import Qrels
 from cranfield.base.results import Answer, Layout, Lines, Part, Table, as_dicts, plain
 from cranfield.base.text_layout import counted, name_list
 from cranfield.evaluation.evaluate import Evaluator, evaluate

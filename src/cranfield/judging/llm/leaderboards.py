@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
 from cranfield.base.kernels import Order, decode
+from cranfield.base.qrels import Qrels
 from cranfield.base.run import Run
 from cranfield.comparison.correlate import correlate, ranked
 from cranfield.evaluation.evaluate import evaluate

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats, Ints, Offsets
+    from cranfield.base.qrels import Qrels
     from cranfield.base.run import Run
 
 

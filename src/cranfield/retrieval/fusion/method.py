@@ -23,8 +23,8 @@ from cranfield.retrieval.fusion.normalisations import NORMS, Norm
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats
+    from cranfield.base.qrels import Qrels
     from cranfield.retrieval.fusion.aligned_runs import AlignedRuns, Votes
     from cranfield.retrieval.fusion.normalisations import Norm
 

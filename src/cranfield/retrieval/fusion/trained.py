@@ -15,8 +15,8 @@ from cranfield.base.parameters import Whole
 from cranfield.retrieval.fusion.method import FusionMethod
 
 if TYPE_CHECKING:
-    from cranfield.base.collection import Qrels
     from cranfield.base.kernels.table import Floats, Offsets
+    from cranfield.base.qrels import Qrels
     from cranfield.retrieval.fusion.aligned_runs import AlignedRuns, Votes
     from cranfield.retrieval.fusion.normalisations import Norm
 

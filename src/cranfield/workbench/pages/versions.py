@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cranfield.base.collection import Qrels
 from cranfield.base.errors import DataError
+from cranfield.base.qrels import Qrels
 from cranfield.formats.files.trec import TREC
 from cranfield.judging.log_queries import count_current, decide_log
 from cranfield.judging.policies import Grades, Latest, goes_by_labels, policies

@@ -34,7 +34,7 @@ from cranfield.workbench.question import (
 )
 
 if TYPE_CHECKING:
-    from cranfield.base.collection import Qrels
+    from cranfield.base.qrels import Qrels
     from cranfield.formats.run_files import RunFile
     from cranfield.inputs.workspace import Bench
 

@@ -40,7 +40,7 @@ from cranfield.formats.importers.source import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.base.collection import Qrels
+    from cranfield.base.qrels import Qrels
 
 
 MARKER = re.compile(r"\.([A-Z])\s*\Z")

@@ -12,7 +12,7 @@ from cranfield.formats.importers.source import CollectionSource, ImportedJudgmen
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cranfield.base.collection import Qrels
+    from cranfield.base.qrels import Qrels
     from cranfield.formats.importers.source import Files, ImportOptions
 
 
