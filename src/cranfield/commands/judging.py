@@ -6,6 +6,7 @@ import hashlib
 import os
 from contextlib import closing
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import ConventionError, DataError
@@ -586,7 +587,8 @@ def agree(
     from cranfield.judging import agreement
 
     name, events, more = _opinions(sources, aspect, whose, round)
-    agreements = agreement.agreements(name, events, **more, **how)
+    table = agreement.OpinionTable.of(events)
+    agreements = agreement.agreements(name, table, **more, **how)
     if not any(one.defined for one in (*agreements.coefficients, *agreements.parts.values())):
         problem = f"expected two people who labelled the same documents, found {agreements.coefficients[0].reason}"
         raise DataError(f"{name}: agreement cannot be computed: {problem}")
@@ -595,7 +597,7 @@ def agree(
     if not runs:
         return agreements
     opened = Inputs(runs=runs).open_runs()
-    return replace(agreements, rankings=agreement.rankings(events, opened, list(measures) or [RANKED_BY]))
+    return replace(agreements, rankings=agreement.rankings(table, opened, list(measures) or [RANKED_BY]))
 
 
 def _opinions(
@@ -624,9 +626,9 @@ def _opinions(
     if round:
         rated = [each for each in rated if each.round == round]
         name = f"{name}, round {round}"
-    cannot = sum(each.kind == "cannot-judge" for each in rated)
+    cannot = list(map(attrgetter("kind"), rated)).count("cannot-judge")
     graded = [each for each in rated if each.grade is not None and each.aspect == aspect and each.source in whose]
-    labels, again = ([each for each in graded if bool(each.repeat) == repeat] for repeat in (False, True))
+    labels, again = [each for each in graded if not each.repeat], [each for each in graded if each.repeat]
     return name, labels, {"repeats": again, "gold": answers, "cannot": cannot}
 
 

@@ -11,9 +11,9 @@ import math
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain, groupby
-from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import chain, groupby, islice
+from operator import attrgetter, itemgetter, le, ne
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from cranfield.evaluation.partial_judgments import JudgmentPart, MatchedRun
 from cranfield.formats.pool_files import PoolItem
 from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats
-from cranfield.stats.agreement import Agreement, coefficient
+from cranfield.stats.agreement import Agreement, coefficient, distinct_rows
 from cranfield.stats.correlation import correlation
 from cranfield.stats.ratings import Labels, Scale, base_rates, coincidences, confusion, encode
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from cranfield.judging.assignments import GoldAnswer
     from cranfield.judging.current_labels import RatedLabel
     from cranfield.judging.event import Event
-    from cranfield.judging.policies import Grades
+    from cranfield.judging.policies import Grades, Subject
+    from cranfield.stats.ties import Floats, Ints
 
     Opinion: TypeAlias = Event | RatedLabel
-    PersonOpinions: TypeAlias = tuple[str, list[Opinion], list[list[float]]]
 
 MAIN = "krippendorff(metric=ordinal)"
 NEAR = 1e-9
@@ -290,9 +290,73 @@ def _of_topics(text: str) -> str:
     return text.replace("cluster", "topic")
 
 
+@dataclass(frozen=True, eq=False)
+class OpinionTable:
+    """Labels by document, in the order of topics and documents; those of one document in the order given.
+
+    Every column has an entry per label, in this order, so that a million labels are counted without a loop over them.
+    """
+
+    opinions: Sequence[Opinion]
+    subjects: list[Subject]  # of each document
+    item: Ints  # the number of each label's document
+    grade: Floats
+    raters: tuple[str, ...]
+    rater: Ints  # the number of each label's assessor
+
+    @classmethod
+    def of(cls, opinions: Sequence[Opinion] | OpinionTable) -> OpinionTable:
+        """The table of these labels; a table is returned as it is."""
+        if isinstance(opinions, OpinionTable):
+            return opinions
+        keys = list(map(attrgetter("topic", "document"), opinions))
+        if not all(map(le, keys, islice(keys, 1, None))):
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            opinions, keys = [opinions[i] for i in order], [keys[i] for i in order]
+        new = np.fromiter(chain([True] * bool(keys), map(ne, islice(keys, 1, None), keys)), np.bool_, len(keys))
+        grade = np.fromiter(map(attrgetter("grade"), opinions), np.float64, len(keys)) + 0.0  # no grade is -0
+        raters, rater = encode(list(map(attrgetter("assessor"), opinions)))
+        subjects = [keys[i] for i in np.flatnonzero(new).tolist()]
+        return cls(opinions, subjects, np.cumsum(new) - 1, grade, tuple(map(str, raters)), rater)
+
+    def labels(self) -> Labels:
+        """The labels as statistics read them; no document is looked up by its name."""
+        grades, grade = encode(self.grade)
+        return Labels.sorted(self.rater, self.item, grade, (self.raters, tuple(self.subjects)), Scale(grades))
+
+    def by_rater(self) -> list[Ints]:
+        """The positions of each assessor's labels."""
+        ends = np.cumsum(np.bincount(self.rater, minlength=len(self.raters)))
+        return np.split(np.argsort(self.rater, kind="stable"), ends[:-1])
+
+    def latest(self) -> Ints:
+        """The position of the last label of each document."""
+        return np.append(np.flatnonzero(np.diff(self.item)), [len(self.item) - 1] * bool(len(self.item)))
+
+    def grades(self, positions: Ints) -> Grades:
+        """The grades of the labels at ascending positions; of several labels of a document, the last."""
+        subjects = [self.subjects[item] for item in self.item[positions].tolist()]
+        pairs = zip(subjects, self.grade[positions].tolist(), strict=True)
+        return {
+            topic: {document: grade for (_, document), grade in group}
+            for topic, group in groupby(pairs, lambda pair: pair[0][0])
+        }
+
+
+class PersonOpinions(NamedTuple):
+    """One person's labels in the order of their times, and what others said about each of these documents."""
+
+    name: str
+    opinions: list[Opinion]
+    grades: Floats
+    others: Ints  # how many labels others gave
+    same: Ints  # how many of those are the same grade
+    means: Floats  # the mean of those; NaN if there are none
+
+
 def agreements(
     name: str,
-    events: Sequence[Opinion],
+    events: Sequence[Opinion] | OpinionTable,
     *,
     coefficients: Sequence[str] = (),
     view: str = "",
@@ -307,11 +371,11 @@ def agreements(
 
     Intervals come from leaving out each topic in turn; with a single topic, from `resamples` of its documents.
     """
-    documents = _by_document(events)
-    labels = _labels_of(documents)
+    table = OpinionTable.of(events)
+    labels = table.labels()
     if not len(labels):
         raise DataError(f"{name}: there are no labels")
-    people = _by_person(documents)
+    people = _by_person(table, labels)
     how: dict[str, Any] = {"cluster_of": _topics_of(labels), "resamples": resamples, "level": level}
     clusters = encode(list(how["cluster_of"].values()))[1]
     many = [
@@ -325,10 +389,17 @@ def agreements(
         stats.by_label(labels, resamples=0),
         _people(people, gold),
         view,
-        _parts(labels, events, repeats, view, next(iter(coefficients), ""), how | {"rng": np.random.default_rng(seed)}),
-        contradictions=sum(len({event.grade for event in each}) > 1 for each in documents),
+        _parts(
+            labels,
+            table.opinions,
+            repeats,
+            view,
+            next(iter(coefficients), ""),
+            how | {"rng": np.random.default_rng(seed)},
+        ),
+        contradictions=int(((labels.counts() > 0).sum(axis=1) > 1).sum()),
         cannot=cannot,
-        unsure=sum(not event.sure for event in events),
+        unsure=sum(not each.sure for each in table.opinions),
         drift=_drift(people),
     )
 
@@ -360,22 +431,22 @@ def _topics_of(labels: Labels) -> dict[Any, str]:
 
 def people_of(events: Sequence[Opinion], gold: Sequence[GoldAnswer] = ()) -> list[AssessorAgreement]:
     """Each assessor compared with the others: agreement, drift over time, speed, answers to gold."""
-    return _people(_by_person(_by_document(events)), gold)
+    table = OpinionTable.of(events)
+    return _people(_by_person(table, table.labels()), gold)
 
 
 def _people(by_person: Iterable[PersonOpinions], gold: Sequence[GoldAnswer]) -> list[AssessorAgreement]:
     questions, right = Counter(each.assessor for each in gold), Counter(e.assessor for e in gold if e.grade == e.right)
     people = []
-    for name, mine, others in by_person:
-        half = len(mine) // 2
-        parts = (mine, others), (mine[:half], others[:half]), (mine[half:], others[half:])
-        same, same_first, same_second = (_same(*part) for part in parts)
-        seconds, seconds_first, seconds_second = (_median(own) for own, _ in parts)
-        mean = _mean([event.grade or 0.0 for event, them in zip(mine, others, strict=True) if them])
-        labels = name, len(mine), sum(map(bool, others)), same, same_first, same_second
-        means = mean, _mean([statistics.fmean(them) for them in others if them])
+    for each in by_person:
+        count, shared = len(each.opinions), each.others > 0
+        parts = slice(None), slice(count // 2), slice(count // 2, None)
+        same, same_first, same_second = (_share(each.same[part], each.others[part]) for part in parts)
+        seconds, seconds_first, seconds_second = (_median(each.opinions[part]) for part in parts)
+        means = _mean(each.grades[shared].tolist()), _mean(each.means[shared].tolist())
+        labels = each.name, count, int(shared.sum()), same, same_first, same_second
         times = seconds, seconds_first, seconds_second
-        people.append(AssessorAgreement(*labels, *means, *times, questions[name], right[name]))
+        people.append(AssessorAgreement(*labels, *means, *times, questions[each.name], right[each.name]))
     return people
 
 
@@ -384,58 +455,53 @@ def drift_of(events: Sequence[Opinion]) -> dict[str, list[Span]]:
 
     People with too few labels for two spans are left out.
     """
-    return _drift(_by_person(_by_document(events)))
+    table = OpinionTable.of(events)
+    return _drift(_by_person(table, table.labels()))
 
 
 def _drift(by_person: Iterable[PersonOpinions]) -> dict[str, list[Span]]:
     answer: dict[str, list[Span]] = {}
-    for name, mine, others in by_person:
-        shared = [(event, them) for event, them in zip(mine, others, strict=True) if them]
+    for each in by_person:
+        shared = np.flatnonzero(each.others)
         count = min(SPANS, len(shared) // LEAST_IN_SPAN)
         if count < 2:
             continue
         ends = [round(len(shared) * (i + 1) / count) for i in range(count)]
         for start, end in zip([0, *ends[:-1]], ends, strict=True):
-            own, theirs = zip(*shared[start:end], strict=True)
-            answer.setdefault(name, []).append(Span(end, _same(own, theirs), sum(map(len, theirs)), own[-1].time))
+            span = shared[start:end]
+            share, pairs = _share(each.same[span], each.others[span]), int(each.others[span].sum())
+            answer.setdefault(each.name, []).append(Span(end, share, pairs, each.opinions[span[-1]].time))
     return answer
 
 
-def _by_document(events: Iterable[Opinion]) -> list[list[Opinion]]:
-    """The labels of each document, in the order of topics and documents; the labels of one document in the given order."""
-    subject = attrgetter("topic", "document")
-    return [list(group) for _, group in groupby(sorted(events, key=subject), subject)]
-
-
-def _labels_of(documents: Sequence[Sequence[Opinion]]) -> Labels:
-    """The result of `as_labels` for labels by document, without a look-up by name: their order is known."""
-    events = list(chain.from_iterable(documents))
-    raters = {name: code for code, name in enumerate(sorted({event.assessor for event in events}))}
-    rater = np.fromiter((raters[event.assessor] for event in events), np.int64, len(events))
-    item = np.repeat(np.arange(len(documents)), [len(each) for each in documents])
-    grades, grade = encode(np.fromiter((event.grade for event in events), np.float64, len(events)))
-    subjects = tuple((each[0].topic, each[0].document) for each in documents)
-    return Labels.sorted(rater, item, grade, (tuple(raters), subjects), Scale(grades))
-
-
-def _by_person(documents: Iterable[Sequence[Opinion]]) -> list[PersonOpinions]:
-    """Each person's labels in the order of their times, and the grades that others gave each of these documents."""
-    people: dict[str, list[tuple[Opinion, list[float]]]] = {}
-    for labels in documents:
-        for event in labels:
-            others = [each.grade or 0.0 for each in labels if each.assessor != event.assessor]
-            people.setdefault(event.assessor, []).append((event, others))
+def _by_person(table: OpinionTable, labels: Labels) -> list[PersonOpinions]:
+    """What each person said, and what others said about the same documents."""
+    counts, names = labels.counts(), np.array(labels.scale.names)
     answer = []
-    for name, pairs in sorted(people.items()):
-        pairs.sort(key=lambda pair: (pair[0].time, pair[0].id))
-        answer.append((name, [event for event, _ in pairs], [others for _, others in pairs]))
+    for name, positions in zip(table.raters, table.by_rater(), strict=True):
+        times = [(table.opinions[i].time, table.opinions[i].id) for i in positions.tolist()]
+        order = positions[sorted(range(len(times)), key=times.__getitem__)]
+        item, grades = table.item[order], table.grade[order]
+        grade = np.searchsorted(names, grades)
+        others = counts[item] - _own_counts(item, grade, len(names))
+        first, _, row = distinct_rows(others)
+        means = np.array([_mean(np.repeat(names, each).tolist()) for each in others[first]])
+        same = others[np.arange(len(order)), grade]
+        opinions = [table.opinions[i] for i in order.tolist()]
+        answer.append(PersonOpinions(name, opinions, grades, others.sum(axis=1), same, means[row]))
     return answer
 
 
-def _same(mine: Sequence[Opinion], others: Sequence[Sequence[float]]) -> float:
-    count = sum(map(len, others))
-    same = sum(them.count(event.grade) for event, them in zip(mine, others, strict=True))
-    return same / count if count else math.nan
+def _own_counts(item: Ints, grade: Ints, grades: int) -> Ints:
+    """How often one person gave each grade to the document of each of their labels."""
+    documents, row = np.unique(item, return_inverse=True)
+    size = len(documents) * grades
+    return np.bincount(row * grades + grade, minlength=size).reshape(len(documents), grades)[row]
+
+
+def _share(same: Ints, others: Ints) -> float:
+    """The share of the others' labels that are the same."""
+    return int(same.sum()) / count if (count := int(others.sum())) else math.nan
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -457,20 +523,16 @@ def disagreements(events: Sequence[Opinion]) -> list[PoolItem]:
     return [PoolItem(topic, document, 1, (), place) for place, (_, (topic, document)) in enumerate(apart, 1)]
 
 
-def rankings(events: Sequence[Opinion], runs: list[Run], measures: list[str]) -> list[AssessorRanking]:
+def rankings(events: Sequence[Opinion] | OpinionTable, runs: list[Run], measures: list[str]) -> list[AssessorRanking]:
     """Kendall's tau between two rankings of the runs: by one person's labels, and by everybody's latest labels.
 
     Of the labels of a document, the latest comes last.
     """
     if len(runs) < 3:
         raise DataError(f"tau of a ranking needs three runs or more, found {len(runs)}")
-    everybody: Grades = {}
-    own: dict[str, Grades] = {}
-    for labels in _by_document(events):
-        topic, document = labels[0].topic, labels[0].document
-        everybody.setdefault(topic, {})[document] = labels[-1].grade or 0.0
-        for event in labels:
-            own.setdefault(event.assessor, {}).setdefault(topic, {})[document] = event.grade or 0.0
+    table = OpinionTable.of(events)
+    everybody = table.grades(table.latest())
+    own = {rater: table.grades(lines) for rater, lines in zip(table.raters, table.by_rater(), strict=True)}
     matched = [MatchedRun(run) for run in runs]
     reference = evaluate(everybody, matched, measures)
     answer = []
@@ -491,7 +553,7 @@ def _scores_by_person(
     """
     groups: list[tuple[set[float], Grades, list[str]]] = []
     for assessor, grades in sorted(own.items()):
-        used = {grade for of_topic in grades.values() for grade in of_topic.values()}
+        used = set(chain.from_iterable(of_topic.values() for of_topic in grades.values()))
         fitting = (each for each in groups if each[0] == used and not each[1].keys() & grades.keys())
         group = next(fitting, None)
         if group is None:

@@ -15,6 +15,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Patterns:
     @classmethod
     def of(cls, labelled: Bools, one: Floats | Ints, other: Floats | None = None) -> Patterns:
         """Patterns from one row of counts, or of shares on each of two sides, per `labelled` item."""
-        first, times, code = _distinct(one if other is None else np.hstack([one, other]))
+        first, times, code = distinct_rows(one if other is None else np.hstack([one, other]))
         of_item = np.full(len(labelled), -1)
         of_item[labelled] = code
         return cls(times, one[first].astype(np.float64), None if other is None else other[first], of_item)
@@ -102,7 +103,20 @@ class Patterns:
                 yield np.bincount(cells.ravel(), minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
 
 
-def _distinct(rows: Any) -> tuple[Ints, Floats, Ints]:
+PATTERNS: WeakKeyDictionary[Labels, dict[int, Patterns]] = WeakKeyDictionary()
+
+
+def _patterns_of(labels: Labels, least: int) -> Patterns:
+    """The patterns of items with so many labels; all coefficients of the same labels share them."""
+    known = PATTERNS.setdefault(labels, {})
+    if least not in known:
+        counts = labels.counts()
+        labelled = counts.sum(axis=1) >= least
+        known[least] = Patterns.of(labelled, counts[labelled])
+    return known[least]
+
+
+def distinct_rows(rows: Any) -> tuple[Ints, Floats, Ints]:
     """The first position of each distinct row, its count, and the number of the distinct row of each row."""
     _, codes = np.unique(rows, return_inverse=True)  # NumPy sorts numbers far faster than rows
     codes = codes.reshape(rows.shape)
@@ -237,9 +251,7 @@ class AgreementCoefficient(StatisticalMethod, ABC):
 
     def patterns(self, labels: Labels) -> Patterns:
         """The patterns of labels without repeats; by default of items with two labels or more."""
-        counts = labels.counts()
-        several = counts.sum(axis=1) >= 2
-        return Patterns.of(several, counts[several])
+        return _patterns_of(labels, 2)
 
     def undefined(self, labels: Labels) -> str:
         """Why the coefficient is undefined for these labels; empty if it is defined."""
@@ -421,9 +433,7 @@ class _Gwet(AgreementCoefficient):
 
     def patterns(self, labels: Labels) -> Patterns:
         """All items: an item with one label shows nothing about agreement, but shows how common labels are."""
-        counts = labels.counts()
-        labelled = counts.sum(axis=1) >= 1
-        return Patterns.of(labelled, counts[labelled])
+        return _patterns_of(labels, 1)
 
     def _figures(self, patterns: Patterns, draws: Floats, near: Floats) -> CoefficientValues:
         several = (patterns.sizes >= 2).astype(np.float64)
