@@ -63,8 +63,7 @@ from cranfield.workbench.pages.search import SearchResult, SearchWork
 from cranfield.workbench.pages.topics import TopicList, TopicRow
 from cranfield.workbench.questions.collection import SearchIndex
 from cranfield.workbench.questions.labels import CheckedVersion
-from cranfield.workbench.questions.report import RenderedReport
-from cranfield.workbench.questions.runs import TopicScores, UnjudgedLists
+from cranfield.workbench.questions.runs import RenderedReport, TopicScores, UnjudgedLists
 from online_events import PLAN, Trail, plan_file
 from shell import EXAMPLES
 from shell import cranfield as command

@@ -6,6 +6,7 @@ import hashlib
 import os
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,12 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.notifications import say, tell_writing
 from cranfield.base.parameters import masked, shortened
 from cranfield.base.qrels import Qrels
-from cranfield.commands.judged_documents import note_judged, unjudged
+from cranfield.base.text_layout import counted
 from cranfield.formats import as_runs, collection_folder
 from cranfield.formats.collection_folder import collection_home
 from cranfield.formats.csv_tables import Dialect
 from cranfield.formats.files.trec import TREC
+from cranfield.formats.log_kind import WORK_DB
 from cranfield.formats.pool_files import pool_lines, read_pool
 from cranfield.formats.runs_and_qrels import as_qrels
 from cranfield.formats.streams import open_buffer, write_bytes
@@ -43,6 +45,7 @@ from cranfield.judging.label_import import (
 )
 from cranfield.judging.log import AddedEvents, Log
 from cranfield.judging.log_location import open_log
+from cranfield.judging.log_queries import decide_log
 from cranfield.judging.policies import ONE_SET, PEOPLE, PolicySettings, decide, labels_of, preferences_of
 from cranfield.judging.round_changes import ChangeRequest, assign_topics, change_round, round_documents
 from cranfield.judging.round_plan import (
@@ -55,13 +58,14 @@ from cranfield.judging.round_plan import (
     Round,
     frame_of,
     plan_items,
+    without_judged,
 )
 from cranfield.judging.round_status import Status, gold_answers, status
 from cranfield.judging.rounds import lease, open_round, refuse_round, set_state, topic_choices, topic_sizes
 from cranfield.pooling.strategy import STRATEGIES, rankings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from cranfield.comparison.label_noise import LabelUncertainty
     from cranfield.judging.aggregation import AggregationResult
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
     from cranfield.judging.round_plan import RoundItem
     from cranfield.judging.rounds import TopicChoice
     from cranfield.judging.versions import VersionChanges, Versions
+
 
 RANKED_BY = "nDCG@10"  # the default measure that ranks runs by each person's labels
 
@@ -644,3 +649,41 @@ def _opinions_in_log(log: Named, word: str, aspect: str, whose: Sequence[str]) -
         Event(topic=topic, document=document, grade=grade, assessor=word, source="import", time="0001-01-01")
         for topic, document, grade in _rows(word)
     ]
+
+
+def judged_in(location: str) -> dict[str, dict[str, float]]:
+    """The one set of judgments of the workspace that a log belongs to; empty for any other log."""
+    workspace = workspace_at(location)
+    if workspace is None:
+        return {}
+    own = own_judgments(workspace)
+    if not os.path.exists(os.path.join(workspace, WORK_DB)):
+        return {} if own is None else own.to_dict()
+    with closing(open_log(location, new=False)) as log:
+        return decide_log(log, own=own).grades
+
+
+def unjudged(
+    location: str,
+    lists: Mapping[str, Mapping[str, Sequence[str]]],
+    there: Mapping[str, Collection[str]] | None = None,
+) -> dict[str, dict[str, list[str]]]:
+    """Lists of runs by topic without the documents that a workspace has judged; those that are `there` already stay."""
+    stays = there or {}
+    judged = {
+        topic: {document: grade for document, grade in grades.items() if document not in stays.get(topic, ())}
+        for topic, grades in judged_in(location).items()
+    }
+    answer = without_judged(lists, judged)
+    count = sum(len({*chain(*lists[topic].values())}) - len({*chain(*own.values())}) for topic, own in answer.items())
+    if count:
+        say([f"{counted(count, 'document')} left out: the workspace has judgments of them"])
+    return answer
+
+
+def note_judged(location: str, round_items: Sequence[RoundItem]) -> None:
+    """Say how many documents of a pool a workspace has judged already."""
+    judged = judged_in(location) if round_items else {}
+    count = sum(each.role == "pool" and each.document in judged.get(each.topic, ()) for each in round_items)
+    if count:
+        say([f"{counted(count, 'document')} of the pool judged already: pool make --qrels leaves such documents out"])

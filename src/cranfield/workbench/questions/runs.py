@@ -1,4 +1,4 @@
-"""Questions about runs: comparison of two, their lists for one topic, the leaderboard, and curves."""
+"""Questions about runs: comparison of two, their lists for one topic, the leaderboard, curves, and reports to download."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import Choice, Real, Text, Whole
 from cranfield.base.results import Answer, Both, Cell, Layout, Part, Table, html_list, html_text, plain
-from cranfield.base.text_layout import counted
+from cranfield.base.text_layout import counted, in_bytes
 from cranfield.comparison.leaderboard import Leaderboard
 from cranfield.evaluation.curves import KINDS
 from cranfield.evaluation.side_by_side import RankedEntry, TopicComparison, side_by_side
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from cranfield.inputs.selection import WorkspaceInputs
     from cranfield.inputs.workspace import Bench
     from cranfield.reports.report_content import Report
+
+
 MOST = 7  # runs that have a colour of their own
 
 
@@ -291,3 +293,41 @@ class CurvesQuestion(ScoringQuestion):
         inputs = self.inputs(bench)
         named = replace(inputs, runs=inputs.runs[:MOST], measures=())
         return curve(named, self.kind, topic=self.topic or None)
+
+
+class RenderedReport(Answer):
+    """A report in one of its formats."""
+
+    def __init__(self, ending: str, text: str) -> None:
+        self.ending, self.text = ending, text
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield f"The report is ready: {in_bytes(len(self.text.encode('utf-8', 'surrogatepass')))}."
+
+    def plain(self, how: Layout) -> Any:
+        return plain({"ending": self.ending, "text": self.text})
+
+
+class ReportDownload(ScoringQuestion):
+    """The report of some runs; texts of documents are left out."""
+
+    name = "report"
+    activity = "writing the report"
+    csv = False
+    least = 2
+    ending = Text("html", "html, md, tex, json or csv")
+    title = Text("", "the title; default: the names of the runs and the judgments")
+
+    def refuse(self, bench: Bench) -> None:
+        from cranfield.reports.writers import TEXT_ENDINGS
+
+        super().refuse(bench)
+        if self.ending not in TEXT_ENDINGS:
+            raise ConventionError(f"expected a format of {', '.join(TEXT_ENDINGS)}, found {self.ending[:20]!r}")
+
+    def run(self, bench: Bench, tell: Tell) -> Answer:
+        from cranfield.commands.comparison import report
+        from cranfield.reports.writers import render
+
+        content = report(self.inputs(bench), title=self.title or None, texts=False, progress=tell).within(bench.folder)
+        return RenderedReport(self.ending, render(content, self.ending).decode("utf-8", "surrogatepass"))
