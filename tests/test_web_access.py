@@ -80,6 +80,7 @@ def looked_at(
     found = []
     for path in paths:
         page.goto(path)
+        page.locator("[data-job]").wait_for(state="detached")  # a page whose job ends loads itself again
         small = page.evaluate(SMALL, smallest)
         found += [f"{path} at {width} px, zoom {zoom}, {scheme}: {each}" for each in (*problems(page), *small)]
     context.close()
