@@ -391,6 +391,44 @@ def test_the_ranking_by_a_persons_labels_is_that_of_evaluating_them_alone():
             assert found[who, measure].documents == len(mine)
 
 
+def test_each_persons_agreement_against_a_count_of_every_label():
+    """In any order of labels, with a person who labelled a document twice and grades that are no whole numbers."""
+    import math
+    from statistics import fmean
+
+    from cranfield.judging.agreement import drift_of, people_of
+
+    draw = np.random.default_rng(7)
+    events = [
+        Event(
+            topic=f"{draw.integers(3)}",
+            document=f"d{draw.integers(12)}",
+            grade=float(draw.choice([0, 0.1, 0.7, 2])),
+            assessor=str(draw.choice(["ann", "bob", "cat"])),
+            time=f"2026-01-01T00:{i * 37 % 60:02d}:00Z",
+        )
+        for i in range(150)
+    ]
+    events.append(Event(topic="alone", document="d", grade=1, assessor="dan", time="2026-01-01"))
+    people = {each.assessor: each for each in people_of(events)}
+    for name in ("ann", "bob", "cat", "dan"):
+        mine = sorted((e for e in events if e.assessor == name), key=lambda e: (e.time, e.id))
+        others = [[e.grade for e in events if e.subject == own.subject and e.assessor != name] for own in mine]
+        shared = [(own, them) for own, them in zip(mine, others, strict=True) if them]
+        found = people[name]
+        assert (found.labels, found.shared) == (len(mine), len(shared))
+        for value, part in ((found.agree, slice(None)), (found.second, slice(len(mine) // 2, None))):
+            same = sum(them.count(own.grade) for own, them in zip(mine[part], others[part], strict=True))
+            count = sum(map(len, others[part]))
+            assert value == same / count if count else math.isnan(value)
+        if shared:
+            assert found.mean == fmean(own.grade for own, _ in shared)
+            assert found.others == fmean([fmean(them) for _, them in shared])
+            spans = drift_of(events)[name]
+            assert sum(span.pairs for span in spans) == sum(map(len, others))
+            assert spans[-1].time == shared[-1][0].time
+
+
 @pytest.mark.parametrize("kind", ["log.jsonl", "work.db"])
 def test_labels_for_agreement_are_those_of_the_current_events(tmp_path, kind):
     from cranfield.judging.current_labels import rated_labels
