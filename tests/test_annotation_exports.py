@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "two.jsonl": (lines([DOCCANO[1], {**DOCCANO[0], "label": ["0", "1"]}]), "2: doccano: expected one label"),
     "torn.jsonl": (lines(DOCCANO[:1]) + '{"id": 2, "te', "2: doccano: expected an example with its labels"),
     "document.json": (json.dumps([{**STUDIO_MIN[0], "doc_id": ""}]), "no document in the data of the task"),
-    "lost.csv": (BOOK.replace(",d3,", ",d9,"), "lost.csv:4: document 'd9' is not in the collection"),
+    "lost.csv": (BOOK.replace(",d3,", ",d9,"), "lost.csv:4: there is no document 'd9' in the collection"),
     "topic.csv": (CASE.replace("usb cable", "usb cables"), "no topic asks 'usb cables'"),
     "off.json": (json.dumps([studio(("rating", 5), 3)]), "expected a grade of 0, 1, 2, found 5"),
     "pair.json": (json.dumps({"query_doc_pairs": [{"query_text": "usb cable"}]}), "expected a pair with judgements"),

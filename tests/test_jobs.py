@@ -23,7 +23,7 @@ from cranfield.inputs.workspace import Bench, open_bench
 from cranfield.judging import Event
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
-from cranfield.store.database import find_job
+from cranfield.store.jobs import find_job
 from cranfield.workbench import jobs as room
 from cranfield.workbench.jobs import Failed, Jobs, Ready, Running, lives, owner
 from cranfield.workbench.question import QUESTIONS

@@ -177,7 +177,7 @@ def test_what_two_delimiters_fit_is_refused_and_an_option_settles_it():
     with pytest.raises(
         FormatError, match=r"<bytes>:1: commas or semicolons may separate the columns; delimiter=… says"
     ):
-        choose_delimiter(b"query;rating,old\na;4,5\n", "<bytes>", lambda names: True)
+        choose_delimiter(b"query;rating,old\na;4,5\n", "<bytes>", lambda names: True, Dialect(), DELIMITERS)
     with pytest.raises(FormatError):
         read_qrels(
             text, fields={"topic": "query", "document": ["sku", "sku,rating"], "grade": ["grade", "rating;grade"]}
@@ -189,7 +189,7 @@ def test_what_two_delimiters_fit_is_refused_and_an_option_settles_it():
 
 def test_the_delimiter_is_settled_by_the_rows_where_the_header_fits_two():
     head = b"id;query,text\nq1;red, blue\nq2;green\n"
-    assert choose_delimiter(head, "f", lambda names: True) == ";"
+    assert choose_delimiter(head, "f", lambda names: True, Dialect(), DELIMITERS) == ";"
 
 
 @pytest.mark.parametrize("option", [{"delimiter": ":"}, {"encoding": "utf-99"}, {"decimal": "'"}])

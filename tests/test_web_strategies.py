@@ -208,6 +208,8 @@ def test_the_command_line_says_what_the_page_says(site: Served) -> None:
 
 
 def test_the_recall_curve_counts_a_document_once_however_many_people_label_it(site: Served) -> None:
+    site.account("bob", "assessor")
+    site.account("cat", "assessor")
     begin(site, "depth", "twice", depth="20", overlap="2", topics="")
     for name in ("bob", "cat"):
         judge(site.client(name, "assessor"), "twice", 12)

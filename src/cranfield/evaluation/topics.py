@@ -33,7 +33,7 @@ ZERO = "scores 0", "score 0"
 SKIP = "is left out", "are left out"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(repr=False)
 class Absent:
     """Topics and lines that are missing or were skipped, by reason."""
 

@@ -21,12 +21,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import delete, insert, select
-
 from cranfield.base.errors import DataError, UnavailableError
 from cranfield.base.optional_packages import needed
 from cranfield.base.parameters import masked
-from cranfield.store.tables import jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +33,6 @@ if TYPE_CHECKING:
     from sqlalchemy.sql import Select
 
     Task = tuple[Callable[[Connection], Any], Future[Any]]
-    from sqlalchemy.engine import Connection
 
 
 T = TypeVar("T")
@@ -526,21 +522,3 @@ REASONS = {
     "terminating connection": "the server ended the connection; nothing was written, try again",
     "server closed the connection": "the server ended the connection; nothing was written, try again",
 }
-
-
-def find_job(database: Database, id: str) -> Any:
-    """The row of a job; None if it does not exist."""
-    with database.reading() as connection:
-        return connection.execute(select(jobs).where(jobs.c.id == id)).first()
-
-
-def write_job(database: Database, row: dict[str, Any], remove_before: str | None = None) -> None:
-    """Write the row of a job in place of the row with the same id; remove jobs that started before a time."""
-
-    def work(connection: Connection) -> None:
-        connection.execute(delete(jobs).where(jobs.c.id == row["id"]))
-        if remove_before is not None:
-            connection.execute(delete(jobs).where(jobs.c.started < remove_before))
-        connection.execute(insert(jobs), row)
-
-    database.write(work)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cranfield.base.errors import CranfieldError, DataError
 from cranfield.inputs.disk_caches import ROOM, CachedResult, RenderedResult, ResultCache
-from cranfield.store.database import find_job, write_job
+from cranfield.store.jobs import find_job, write_job
 from cranfield.workbench.question import QUESTIONS, WorkbenchQuestion
 from cranfield.workbench.worker_pool import AT_ONCE, FREEZE, WorkerPool, WorkerTask
 
