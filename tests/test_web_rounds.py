@@ -112,6 +112,20 @@ def test_a_plan_that_makes_no_sense_is_refused_in_words(site: Served, change: di
     assert site.client("ann").get("/rounds.json").json()["rounds"] == []
 
 
+def test_the_order_of_a_round_without_a_seed_cannot_be_computed_by_assessors(site: Served) -> None:
+    seeds = []
+    for name, seed in (("one", ""), ("two", ""), ("three", "5")):
+        assert (
+            site.client("ann").send("/rounds/new.json", {**PLAN, "name": name, "again": "yes", "seed": seed}).status
+            == 200
+        )
+        with site.bench.log.reading() as transaction:
+            seeds.append(transaction.find_round(name)[0].seed)
+    assert seeds[2] == 5
+    assert len(set(seeds)) == 3
+    assert 0 not in seeds
+
+
 def test_a_round_is_opened_once_under_a_name(site: Served) -> None:
     lead = site.client("ann")
     assert lead.send("/rounds/new.json", {**PLAN, "name": "one"}).status == 200

@@ -136,11 +136,11 @@ def test_models_are_trained_while_people_judge(site: Served) -> None:
     assert cat["document"] == after[cat["topic"]].order[0]  # bob holds one of the first topic, so cat begins another
 
 
-def test_the_same_labels_give_the_same_model(site: Served) -> None:
-    begin(site, "cal", "one")
+def test_the_same_labels_and_seed_give_the_same_model(site: Served) -> None:
+    begin(site, "cal", "one", seed="1")
     subjects = judge(site.client("bob", "assessor"), "one", 3)
     first = {each.topic: each for each in models(site, "one")}
-    begin(site, "cal", "two")  # labels count in every round
+    begin(site, "cal", "two", seed="1")  # labels count in every round
     second = {each.topic: each for each in models(site, "two")}
     for topic in {topic for topic, _ in subjects}:
         assert (first[topic].order, first[topic].words) == (second[topic].order, second[topic].words)

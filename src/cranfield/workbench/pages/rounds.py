@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import DataError
@@ -41,12 +42,15 @@ def open_planned_round(
     gold_count: int,
     spread_topics: bool = False,
     order: str = SHUFFLED,
+    seed: int | None = None,
     **settings: Any,
 ) -> Round:
     """Open a round; an adaptive strategy chooses documents as labels come in, any other chooses them now.
 
-    `gold` is the source of gold labels (collection, log@NAME, or empty); `settings` are further fields of the round.
+    `gold` is the source of gold labels (collection, log@NAME, or empty); `settings` are further fields of the round. Without a
+    seed, the order of documents and gold is drawn at random: whoever knows the seed can compute which documents are gold.
     """
+    seed = secrets.randbelow(2**31) if seed is None else seed
     pool.refuse(bench)
     if not name:
         raise DataError("a round needs a name")
@@ -58,7 +62,7 @@ def open_planned_round(
     plan = Round(
         name=name,
         overlap=pool.overlap,
-        seed=pool.seed,
+        seed=seed,
         order=PRIORITY if learns else order,
         strategy=pool.strategy if learns else "",
         rel=bench.relevant_from,
@@ -75,7 +79,7 @@ def open_planned_round(
     )
     if spread_topics:
         plan = spread_over_people(plan, documents)
-    open_round(bench.log, plan, [*documents, *_gold(bench, gold, gold_count, documents, pool.seed)])
+    open_round(bench.log, plan, [*documents, *_gold(bench, gold, gold_count, documents, seed)])
     return plan
 
 
@@ -172,6 +176,7 @@ def begin_round(request: PageRequest) -> ActionResult:
         request.form_field("name").strip(),
         request.form_field("gold"),
         int(request.number("gold_count", 20) or 20),
+        seed=pool.seed if request.form_field("seed").strip() else None,
         assessors=tuple(dict.fromkeys(filter(None, people))),
         lease=60 * (request.number("lease", 30) or 30),
         gold_share=_share(request, "gold_share"),
