@@ -266,6 +266,31 @@ def test_overlap_assigns_each_topic_to_more_people(log: Log) -> None:
     assert history_of(log)[-1] == "topics are not assigned any more"
 
 
+def test_more_labels_per_document_are_planned_after_a_document_was_asked_again(log: Log) -> None:
+    opened(log, 4, repeat_share=0.9, gold_share=0.0)
+    while not any(event.repeat for event in log.events()):
+        judge(log, "ann")
+    change(log, overlap=2)
+    check_places(log, "0")
+    while not isinstance(lease(log, "bob", "r"), NoLease):
+        judge(log, "bob")
+    assert {label.document for label in log.labels() if label.assessor == "bob"} == {f"d{i}" for i in range(4)}
+
+
+def test_a_label_withdrawn_from_a_topic_that_was_left_out_asks_nobody_else(log: Log, clock: Clock) -> None:
+    opened(log, 4, topics=2)
+    while not (wrong := [event for event in log.events() if event.topic == "q1"]):
+        judge(log, "ann")
+    change(log, topics=("q0",))
+    log.add([Event(kind="withdrawal", refers=wrong[0].id, assessor="ann")])
+    assert ("leased", True) not in states(log)  # her own lease: she may label it again
+    clock.pass_by(101)
+    while not isinstance(last := lease(log, "bob", "r"), NoLease):
+        judge(log, "bob")
+    assert last.free_at is None
+    assert not any(label.topic == "q1" for label in log.labels() if label.assessor == "bob")
+
+
 def choices(log: Log, who: str) -> dict[str, tuple[int, bool]]:
     return {each.topic: (each.left, each.taken) for each in topic_choices(log, who, "r")}
 

@@ -145,7 +145,12 @@ def check_nothing(log: Log, told: NoLease, now: str) -> None:
     items = {row[1]: row for row in rows_of(log, tables.items)}
     places = [dict(zip(tables.places.c.keys(), row, strict=True)) for row in rows_of(log, tables.places)]
     mine = {each["item"] for each in places if each["assessor"] == person and not each["repeat"]}
-    open_to_me = [each for each in places if each["item"] not in mine and each["slot"] < items[each["item"]][6]]
+    wanted = {item: row[9] for item, row in items.items()}  # 0 for a document that a change left out
+    open_to_me = [
+        each
+        for each in places
+        if each["item"] not in mine and each["slot"] < items[each["item"]][6] and wanted[each["item"]]
+    ]
     assert not [each for each in open_to_me if each["state"] == "free"]
     leased = [each["until"] for each in open_to_me if each["state"] == "leased"]
     assert all(until >= now for until in leased)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
-from sqlalchemy import and_, bindparam, case, delete, insert, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, select, update
 
 from cranfield.base.errors import DataError
 from cranfield.base.schemas import Between, OneOf, Text
@@ -297,7 +297,8 @@ def _reorder(connection: Connection, plan: Round, documents: Sequence[Row[Any]])
 def _assign(connection: Connection, name: str, wanted: dict[int, int], now: str) -> None:
     """Give documents as many assignments as labels are wanted; labels stay, and live leases may be finished."""
     rows: dict[int, list[Row[Any]]] = defaultdict(list)
-    for row in connection.execute(select(places).where(places.c.round == name, ~places.c.repeat)).all():
+    slots = select(places).where(places.c.round == name).order_by(places.c.item, places.c.slot)
+    for row in connection.execute(slots).all():
         rows[row.item].append(row)
     here = items.c.round == name, items.c.item == bindparam("at_item")
     numbers = [{"at_item": item, "new": number} for item, number in wanted.items()]
@@ -308,8 +309,10 @@ def _assign(connection: Connection, name: str, wanted: dict[int, int], now: str)
             _assign_one(connection, item, rows[item.item], now)
 
 
-def _assign_one(connection: Connection, item: Row[Any], rows: Sequence[Row[Any]], now: str) -> None:
+def _assign_one(connection: Connection, item: Row[Any], assigned: Sequence[Row[Any]], now: str) -> None:
     """Add or remove assignments of one document until those that count equal the labels wanted."""
+    first = max((row.slot + 1 for row in assigned), default=0)  # a repeat has its slot, too
+    rows = [row for row in assigned if not row.repeat]
     live = [row for row in rows if row.state == "leased" and row.until >= now]
     over = [row for row in rows if row.state == "leased" and row.until < now]
     counted = sum(row.counted for row in rows)
@@ -328,7 +331,6 @@ def _assign_one(connection: Connection, item: Row[Any], rows: Sequence[Row[Any]]
     for row in over:
         if not row.counted:
             connection.execute(delete(places).where(_at(row)))
-    first = max((row.slot + 1 for row in rows), default=0)
     slots = range(first, first + max(0, item.wanted - counted))
     _insert_free(connection, [{**item._mapping, "slot": slot} for slot in slots])
 
@@ -560,4 +562,10 @@ def unsettle(connection: Connection, now: str, event: Event) -> None:
     else:
         plan, _ = find_round(connection, place.round)
         until = instant(datetime.fromisoformat(now) + timedelta(seconds=plan.lease))
-        connection.execute(update(places).where(_at(place)).values(state="leased", until=until, event=None))
+        others = select(func.count()).where(*here[:2], places.c.counted, places.c.slot != place.slot)
+        wanted = (
+            place.counted and connection.execute(others).scalar_one() < item.wanted
+        )  # a change may want fewer labels
+        connection.execute(
+            update(places).where(_at(place)).values(state="leased", until=until, event=None, counted=wanted)
+        )
