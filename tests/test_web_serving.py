@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import http.server
 import json
@@ -377,6 +378,22 @@ def test_a_password_is_changed_by_who_knows_it_and_ends_the_other_sessions(tmp_p
 
 
 # what a stranger may send
+
+
+def test_static_files_are_compressed_for_clients_that_ask_and_pages_never(site: Served) -> None:
+    client = site.client("ann")
+    plain = client.get("/static/judge.js")
+    assert "content-encoding" not in plain.headers
+    assert plain.headers["vary"] == "Accept-Encoding"
+    small = client.ask("GET", "/static/judge.js", Accept_Encoding="br, gzip")
+    assert small.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(small.body) == plain.body
+    assert len(small.body) < len(plain.body) / 2
+    for refused in ("gzip;q=0", "gzipped", "identity"):
+        assert client.ask("GET", "/static/judge.js", Accept_Encoding=refused).body == plain.body
+    assert "content-encoding" not in client.ask("GET", "/me", Accept_Encoding="gzip").headers
+    unchanged = client.ask("GET", "/static/judge.js", Accept_Encoding="gzip", If_None_Match=plain.headers["etag"])
+    assert (unchanged.status, unchanged.body) == (304, b"")
 
 
 def test_other_methods_are_refused_and_head_sends_no_body(site: Served) -> None:

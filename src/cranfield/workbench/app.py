@@ -299,6 +299,11 @@ def _no_number(text: str) -> float:
     raise ValueError(text)
 
 
+def _accepts_gzip(request: Request) -> bool:
+    """Whether a client names gzip among the encodings that it accepts; with parameters (gzip;q=0) it gets plain bytes."""
+    return "gzip" in [each.strip().lower() for each in request.headers.get("accept-encoding", "").split(",")]
+
+
 class StaticFiles:
     """Style sheets and scripts: a fixed set of files, read once."""
 
@@ -318,9 +323,12 @@ class StaticFiles:
             response = Response("files are only read", 405, {**HEADERS, "Allow": "GET, HEAD"}, "text/plain")
         else:
             caching = "public, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
-            headers = {**HEADERS, "Cache-Control": caching, "ETag": f'"{file.hash}"'}
+            headers = {**HEADERS, "Cache-Control": caching, "ETag": f'"{file.hash}"', "Vary": "Accept-Encoding"}
             if request.path_params["name"] == WORKER:
                 headers["Service-Worker-Allowed"] = f"{self.manner.path}/"  # for all pages, not only below /static/
             unchanged = request.headers.get("if-none-match") == headers["ETag"]
-            response = Response(b"" if unchanged else file.body, 304 if unchanged else 200, headers, file.kind)
+            body = b"" if unchanged else file.body
+            if body and _accepts_gzip(request):
+                body, headers["Content-Encoding"] = file.compressed, "gzip"
+            response = Response(body, 304 if unchanged else 200, headers, file.kind)
         await response(scope, receive, send)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
 import io
 import re
@@ -41,6 +42,16 @@ class StaticFile(NamedTuple):
     body: bytes
     kind: str
     hash: str
+
+    @property
+    def compressed(self) -> bytes:
+        """The content as gzip. Only static files are compressed: the size of a compressed page could betray a secret in it."""
+        return _gzip(self.body)
+
+
+@cache
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, mtime=0)
 
 
 def under(prefix: str, html: str) -> str:
