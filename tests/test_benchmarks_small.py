@@ -110,7 +110,7 @@ def small(prepared: Callable[..., None], made_once: MadeOnce, monkeypatch: pytes
     monkeypatch.setattr(peers, "ensure", lambda: peers.versions(installed))
     monkeypatch.setattr(judging, "PRODUCT", tmp_path / "nowhere")
     monkeypatch.setattr(web, "postgres", no_server)
-    monkeypatch.setattr(large_workspace, "LABELS", 50_000)
+    monkeypatch.setattr(large_workspace, "LABELS", 10_000)
     monkeypatch.setattr(large_workspace, "RETURNED", 200)
     monkeypatch.setattr(suite, "prepare", prepared)
     monkeypatch.setattr(significance, "interleave", without_process)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from cranfield.judging.adaptive_choice import TopicModel
 
-pytestmark = pytest.mark.every_database
 RUNS = ["bm25", "fusion"]
 ADAPTIVE = [name for name, each in STRATEGIES.items() if each.adaptive]
 
