@@ -1,0 +1,89 @@
+"""What a click model is: a class that is fitted to result pages, and then gives click probabilities and simulates clicks.
+
+A model is one class in the file of its family. Its parameters (start values, pseudo-counts, iterations …) are declared in its
+body and typed in brackets: `PBM(iterations=100)`. A fitted model has an attractiveness for each pair of query and
+document; other parameters depend on the family.
+
+Two probabilities of a click at a rank matter: the marginal one, which knows no clicks, and the conditional one, which knows the
+clicks above. Perplexity uses the first, log-likelihood the second.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cranfield.base import registry
+from cranfield.base.parameters import Real, Whole
+from cranfield.base.registry import Registered, Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from cranfield.base.kernels.table import Floats
+    from cranfield.experiments.clicks.result_pages import Flags, QueryDocuments, ResultPages
+
+CLICK_MODELS: Registry[type[ClickModel]] = Registry("click model", "click_models", "cranfield.experiments.clicks")
+
+
+class ClickModel(Registered, ABC):
+    """How users examine a list and click, with parameters that are estimated from a log."""
+
+    registry = CLICK_MODELS
+    formula: ClassVar[str]
+    reference: ClassVar[str]
+    reads_pages: ClassVar[bool] = False  # whether counts are not enough, so that the pages must stay in memory
+    pseudo_clicks = Real(1.0, "clicks that every parameter has before the log is read", low=0)
+    pseudo_views = Real(2.0, "views that every parameter has before the log is read", low=0)
+
+    @abstractmethod
+    def fit(self, data: Any) -> FittedClickModel:
+        """The model fitted to `ClickCounts`, or to `ResultPages` if it `reads_pages`."""
+
+
+class FittedByEM(ClickModel):
+    """A model that is fitted by expectation and maximisation."""
+
+    start = Real(0.5, "the value of every parameter before the first iteration", low=0, high=1, open=True)
+    iterations = Whole(50, "iterations at the most")
+    tolerance = Real(0.0, "change of every parameter below which the iterations end; 0 makes all of them", low=0)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClickModel(ABC):
+    """The parameters of a model, estimated from a log."""
+
+    model: ClickModel
+    pairs: QueryDocuments
+    attractiveness: Floats  # of each pair
+    objective: Floats  # EM's objective after each iteration: the log-likelihood plus the log-prior; empty without EM
+    change: float  # the largest change of a parameter in the last iteration; 0 without EM
+
+    @property
+    def satisfaction(self) -> Floats | None:
+        """The probability that a click on each pair satisfies; None if the model has no such parameter."""
+        return None
+
+    @abstractmethod
+    def parameters(self) -> Mapping[str, Floats]:
+        """The parameters that belong to ranks or to the whole log, by name."""
+
+    @abstractmethod
+    def marginal(self, pages: ResultPages) -> Floats:
+        """The probability of a click on each row, knowing no clicks."""
+
+    @abstractmethod
+    def conditional(self, pages: ResultPages) -> Floats:
+        """The probability of a click on each row, knowing the clicks above on its page."""
+
+    @abstractmethod
+    def simulate(self, pages: ResultPages, rng: np.random.Generator) -> Flags:
+        """Clicks of simulated users on the pages."""
+
+
+def page(cls: type[ClickModel]) -> dict[str, Any]:
+    """The description of a model, for listings and docs."""
+    return registry.page(cls)

@@ -1,0 +1,210 @@
+"""Result pages with their clicks, as arrays, and the counts that most click models are fitted from.
+
+A page is what one search showed: the documents in order, and which of them were clicked. A pair is a query and a document.
+Pairs have numbers, so a million pages of ten documents take 50 MB. Ranks count from 1.
+
+The last click of a page divides its documents into those before it, itself, and those after it. Counts by pair, rank,
+rank of the previous click and this place suffice for every model except CCM and DBN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cranfield.base.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
+
+    from cranfield.base.kernels.table import Floats
+
+    Numbers = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+NO_CLICK, BEFORE, AT, AFTER = range(4)  # the place of a document relative to the last click of its page
+
+
+@dataclass(frozen=True, eq=False)
+class QueryDocuments:
+    """The pairs of a log: texts of queries, ids of documents, and the two of each pair by number."""
+
+    queries: tuple[str, ...]
+    documents: tuple[str, ...]
+    query: Numbers
+    document: Numbers
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def names(self) -> list[tuple[str, str]]:
+        """The query and the document of each pair."""
+        pairs = zip(self.query.tolist(), self.document.tolist(), strict=True)
+        return [(self.queries[q], self.documents[d]) for q, d in pairs]
+
+
+@dataclass(frozen=True, eq=False)
+class ResultPages:
+    """Result pages: the pairs they showed, in order, and the clicks. Page i has the rows from start[i] to start[i + 1].
+
+    >>> pages = ResultPages.of([("q", ["a", "b", "c"], [0, 1, 0]), ("q", ["b", "a"], [0, 0])])
+    >>> len(pages), pages.rank.tolist(), pages.previous.tolist(), pages.place.tolist()
+    (2, [1, 2, 3, 1, 2], [0, 0, 2, 0, 0], [1, 2, 3, 0, 0])
+    """
+
+    pairs: QueryDocuments
+    start: Numbers
+    pair: npt.NDArray[np.int32]
+    clicked: Flags
+    unit: npt.NDArray[np.int32] | None = None  # the unit of each page, by number
+    variant: npt.NDArray[np.int32] | None = None  # the place in `variants` of each page; -1 without a variant
+    variants: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, sessions: Iterable[tuple[str, Sequence[str], Sequence[Any]]]) -> ResultPages:
+        """Pages from (query, documents in order, whether each was clicked)."""
+        queries: dict[str, int] = {}
+        documents: dict[str, int] = {}
+        numbers: dict[tuple[int, int], int] = {}
+        start, pair, clicked = [0], [], []
+        for query, shown, clicks in sessions:
+            if len(shown) != len(clicks):
+                raise DataError(f"expected a click or none for each of {len(shown)} documents, found {len(clicks)}")
+            q = queries.setdefault(query, len(queries))
+            for document, click in zip(shown, clicks, strict=True):
+                d = documents.setdefault(document, len(documents))
+                pair.append(numbers.setdefault((q, d), len(numbers)))
+                clicked.append(bool(click))
+            start.append(len(pair))
+        both = np.array(list(numbers), np.int64).reshape(-1, 2)
+        pairs = QueryDocuments(tuple(queries), tuple(documents), both[:, 0], both[:, 1])
+        return cls(pairs, np.array(start, np.int64), np.array(pair, np.int32), np.array(clicked, np.bool_))
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @property
+    def lengths(self) -> Numbers:
+        """The number of documents of each page."""
+        return np.diff(self.start)
+
+    @property
+    def page(self) -> Numbers:
+        """The page of each row."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def rank(self) -> Numbers:
+        """The rank of each row, from 1."""
+        return np.arange(len(self.pair)) - np.repeat(self.start[:-1], self.lengths) + 1
+
+    @property
+    def previous(self) -> Numbers:
+        """The rank of the previous click on the page; 0 if there is none above."""
+        rank, number = self.rank, np.arange(len(self.pair))
+        last = np.maximum.accumulate(np.where(self.clicked, number, -1)) if len(number) else number
+        above = np.concatenate(([-1], last[:-1]))[: len(number)]  # the last click in an earlier row
+        own = above >= np.repeat(self.start[:-1], self.lengths)
+        return np.asarray(np.where(own, rank[above], 0), np.int64)
+
+    @property
+    def last_click(self) -> Numbers:
+        """The rank of the last click of each page; 0 without a click."""
+        last = np.zeros(len(self), np.int64)
+        np.maximum.at(last, self.page[self.clicked], self.rank[self.clicked])
+        return last
+
+    @property
+    def place(self) -> npt.NDArray[np.int8]:
+        """The place of each row relative to the last click of its page: NO_CLICK, BEFORE, AT or AFTER."""
+        last, rank = np.repeat(self.last_click, self.lengths), self.rank
+        relative = np.where(rank < last, BEFORE, np.where(rank == last, AT, AFTER))
+        return np.asarray(np.where(last == 0, NO_CLICK, relative), np.int8)
+
+    def some(self, which: Numbers | Flags) -> ResultPages:
+        """Some of the pages, by number or as a mask; the pairs keep their numbers."""
+        numbers = np.arange(len(self))[which]
+        lengths = self.lengths[numbers]
+        start = np.concatenate(([0], np.cumsum(lengths)))
+        rows = np.arange(start[-1]) + np.repeat(self.start[:-1][numbers] - start[:-1], lengths)
+        unit = None if self.unit is None else self.unit[numbers]
+        variant = None if self.variant is None else self.variant[numbers]
+        return replace(self, start=start, pair=self.pair[rows], clicked=self.clicked[rows], unit=unit, variant=variant)
+
+    def with_clicks(self, clicked: Flags) -> ResultPages:
+        """The same pages with other clicks."""
+        return replace(self, clicked=clicked)
+
+
+@dataclass(frozen=True, eq=False)
+class ClickCounts:
+    """Views and clicks by pair, rank, rank of the previous click (0: none) and place relative to the last click.
+
+    >>> counts = ClickCounts.of(ResultPages.of([("q", ["a", "b"], [0, 1]), ("q", ["a", "b"], [0, 1])]))
+    >>> counts.rank.tolist(), counts.place.tolist(), counts.views.tolist(), counts.clicks.tolist()
+    ([1, 2], [1, 2], [2, 2], [0, 2])
+    """
+
+    pairs: QueryDocuments
+    pages: int
+    pair: Numbers
+    rank: Numbers
+    previous: Numbers
+    place: Numbers
+    views: Numbers
+    clicks: Numbers
+
+    @classmethod
+    def of(cls, pages: ResultPages) -> ClickCounts:
+        """The counts of these pages."""
+        parts = (pages.pair.astype(np.int64), pages.rank, pages.previous, pages.place.astype(np.int64))
+        views = np.ones(len(pages.pair), np.int64)
+        return cls._added(pages.pairs, len(pages), parts, views, pages.clicked.astype(np.int64))
+
+    def plus(self, other: ClickCounts) -> ClickCounts:
+        """The sum of two counts over the same pairs."""
+        own, theirs = self._keys(), other._keys()
+        keys = tuple(np.concatenate(both) for both in zip(own, theirs, strict=True))
+        views, clicks = (np.concatenate(both) for both in ((self.views, other.views), (self.clicks, other.clicks)))
+        pairs = self.pairs if len(self.pairs) >= len(other.pairs) else other.pairs
+        return self._added(pairs, self.pages + other.pages, keys, views, clicks)
+
+    def _keys(self) -> tuple[Numbers, ...]:
+        return self.pair, self.rank, self.previous, self.place
+
+    @classmethod
+    def _added(
+        cls, pairs: QueryDocuments, pages: int, keys: tuple[Numbers, ...], views: Numbers, clicks: Numbers
+    ) -> ClickCounts:
+        """Rows with equal keys added up."""
+        sizes = [int(key.max(initial=0)) + 1 for key in keys]
+        code = np.zeros(len(views), np.int64)
+        for key, size in zip(keys, sizes, strict=True):
+            code = code * size + key
+        distinct, inverse = np.unique(code, return_inverse=True)
+        answer = []
+        for size in reversed(sizes):
+            distinct, key = np.divmod(distinct, size)
+            answer.append(key)
+        added = (
+            np.bincount(inverse, weights=each, minlength=len(answer[0])).astype(np.int64) for each in (views, clicks)
+        )
+        return cls(pairs, pages, *reversed(answer), *added)
+
+    def by(self, key: Numbers, size: int, which: Flags | None = None) -> tuple[Floats, Floats]:
+        """The views and the clicks for each value of a key below `size`, of all cells or of some.
+
+        >>> counts = ClickCounts.of(ResultPages.of([("q", ["a", "b"], [0, 1])]))
+        >>> [each.tolist() for each in counts.by(counts.rank, 3)]
+        [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
+        """
+        mask = slice(None) if which is None else which
+        views, clicks = (
+            np.bincount(key[mask], weights=each[mask], minlength=size).astype(np.float64)
+            for each in (self.views, self.clicks)
+        )
+        return views, clicks
