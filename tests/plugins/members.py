@@ -150,6 +150,13 @@ def test_pooling_strategies():
     assert "alphabet" in names("pool", "strategies")
 
 
+def test_topic_designs():
+    line = ["topics", "sample", "traffic/march.csv", "-n", 3, "--design", "rarest", "--format", "json"]
+    assert [each["frequency"] for each in json.loads(cranfield(*line).out)["topics"]] == [11, 9, 9]
+    assert "The rarest queries" in cranfield("topics", "designs").out
+    assert "rarest" in names("topics", "designs")
+
+
 def test_fusion_methods():
     fused = fuse([{"1": {"x": 3.0, "y": 1.0}}, {"1": {"x": 3.0, "y": 2.0}}], "Loudest", norm="none")
     assert fused.to_dict() == {"1": {"x": 36.0, "y": 9.0}}
