@@ -14,7 +14,8 @@ import numpy as np
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.qrels import Qrels
-from cranfield.base.results import Answer, Cell, Table, fitted as fitted_table, plain
+from cranfield.base.results import Answer, Cell, Table, plain
+from cranfield.base.results import fitted as fitted_table
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.values import CLICK_VALUES
 from cranfield.formats.query_text import normalised
@@ -91,14 +92,13 @@ class ClickJudgments(Answer):
         columns = (self.grades, self.values, low, high, self.views, self.clicks)
         of_posterior = self.posteriors.alpha.tolist(), self.posteriors.beta.tolist()
         numbers = zip(*(column.tolist() for column in columns), strict=True)
-        names = zip(self.topics, self.queries, self.documents, strict=True) if queries else zip(self.topics, self.documents, strict=True)
+        names = zip(self.topics, *[self.queries] * bool(self.queries), self.documents, strict=True)
         for ids, row, alpha, beta in zip(names, numbers, *of_posterior, strict=True):
             yield [*ids, *row, family, alpha, beta, thresholds]
 
     def content(self, how: Layout) -> Iterator[Part]:
         by = f"{self.value} by {self.model}" if self.model else self.value
-        searches = counted(self.pages, "search", "searches") if False else f"{self.pages:,} searches"
-        yield f"{counted(len(self), 'judgment')} of {counted(len(set(self.topics)), 'query', 'queries') if False else self._topics_in_words()} from the clicks of {searches}: {by}."
+        yield f"{counted(len(self), 'judgment')} of {_queries(len(set(self.topics)))} from {self.pages:,} searches: {by}"
         low, high = self.posteriors.interval(LEVEL)
         order = np.lexsort((np.arange(len(self)), -self.values))
         rows: list[list[Cell | str]] = []
@@ -111,10 +111,6 @@ class ClickJudgments(Answer):
         head = ["query", "document", *grade_head, self.value, "95% low", "95% high", "views", "clicks"]
         rest = "" if len(rows) == len(self) else f"… {len(self) - len(rows):,} more: -o FILE has all"
         yield fitted_table(Table(head, rows, names=2, rest=rest, title="judgments from clicks"), 0, how.limit)
-
-    def _topics_in_words(self) -> str:
-        number = len(set(self.topics))
-        return "1 query" if number == 1 else f"{number:,} queries"
 
     def _asked(self, place: int) -> str:
         return (self.queries or self.topics)[place]
@@ -146,8 +142,8 @@ class ClickJudgments(Answer):
             documents = "1 document was" if self.rare == 1 else f"{self.rare:,} documents were"
             notes.append(f"{documents} shown {views} for a query and left out{advice}")
         if self.unknown:
-            queries = "1 query is" if self.unknown == 1 else f"{self.unknown:,} queries are"
-            notes.append(f"{queries} not the query of a topic and left out")
+            verb = "is" if self.unknown == 1 else "are"
+            notes.append(f"{_queries(self.unknown)} {verb} not the query of a topic and left out")
         if not self.thresholds and (self.values < 1).any():
             way = "--rel with eval, or --thresholds here" if shell else "rel=, or thresholds"
             notes.append(f"values below 1 are not relevant to AP, P@k and RR by default: set {way}")
@@ -171,7 +167,7 @@ def judge_by_clicks(
     id; judgments are then named by topic, and queries of no topic are left out. A query in `queries` may also be an id.
     """
     refuse_below(1, least_views=least_views)
-    asked = CLICK_VALUES.named(value)() if isinstance(value, str) and False else _value(value)
+    asked = CLICK_VALUES.named(value)
     if thresholds and len(quantiles):
         raise ConventionError("thresholds and quantiles both make grades; give one of them")
     posteriors = asked.posteriors(pages, fitted)
@@ -179,7 +175,7 @@ def judge_by_clicks(
     views = np.bincount(pages.pair, minlength=len(pairs))
     clicks = np.bincount(pages.pair, weights=pages.clicked, minlength=len(pairs)).astype(np.int64)
     topic_of = _topics(pairs.queries, queries, where)
-    named = np.array([topic is not None for topic in topic_of], np.bool_)[pairs.query] if len(pairs) else np.zeros(0, np.bool_)
+    named = np.array([topic is not None for topic in topic_of], np.bool_)[pairs.query]
     seen = views > 0
     enough = views >= least_views
     chosen = np.flatnonzero(named & enough)
@@ -205,8 +201,8 @@ def judge_by_clicks(
     )
 
 
-def _value(value: ClickValue | str) -> ClickValue:
-    return CLICK_VALUES.made(value) if isinstance(value, str) else value
+def _queries(number: int) -> str:
+    return "1 query" if number == 1 else f"{number:,} queries"
 
 
 def _topics(names: Sequence[str], queries: Mapping[str, str] | None, where: str) -> list[str | None]:
