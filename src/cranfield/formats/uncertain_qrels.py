@@ -128,8 +128,8 @@ def _rows(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     file = open_table(path)
     table = SeparatedValues(bytes(file.buffer), path, lambda names: {*MARKS} <= {*map(str.lower, names)})
     names = [name.lower() for name in table.names]
-    if lacking := [name for name in MARKS if name not in names]:
-        raise FormatError(f"{path}: expected the columns {', '.join(MARKS)}, found no {lacking[0]}")
+    if absent := [name for name in MARKS if name not in names]:
+        raise FormatError(f"{path}: expected the columns {', '.join(MARKS)}, found no {absent[0]}")
     for place in table:
         if len(place.cells) != len(names):
             raise BadLineError(path, place.line, f"expected {len(names)} columns, found {len(place.cells)}")
@@ -157,7 +157,9 @@ def _thresholds(path: str, text: str) -> tuple[float, ...]:
     try:
         values = tuple(real(each) for each in text.split())
     except ValueError:
-        raise DataError(f"{path}: expected thresholds as numbers with blanks between, found {shortened(text)!r}") from None
+        raise DataError(
+            f"{path}: expected thresholds as numbers with blanks between, found {shortened(text)!r}"
+        ) from None
     if list(values) != sorted(set(values)):
         raise DataError(f"{path}: expected rising thresholds, found {shortened(text)!r}")
     return values

@@ -181,7 +181,9 @@ def judge_by_clicks(
     chosen = np.flatnonzero(named & enough)
     chosen = chosen[np.argsort(pairs.query[chosen], kind="stable")]
     if not len(chosen):
-        raise DataError(_nothing(int((named & seen).sum()), int(seen.sum()), int(views.max(initial=0)), least_views, where))
+        raise DataError(
+            _nothing(int((named & seen).sum()), int(seen.sum()), int(views.max(initial=0)), least_views, where)
+        )
     own = posteriors.some(chosen)
     query_of = [pairs.queries[q] for q in pairs.query[chosen].tolist()]
     return ClickJudgments(
@@ -197,7 +199,7 @@ def judge_by_clicks(
         pages=len(pages),
         least_views=least_views,
         rare=int((named & seen & ~enough).sum()),
-        unknown=len({q for q in pairs.query[seen & ~named].tolist()}),
+        unknown=len(set(pairs.query[seen & ~named].tolist())),
     )
 
 

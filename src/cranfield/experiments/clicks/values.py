@@ -87,7 +87,9 @@ class Coec(ClickValue):
     formula = "(clicks + prior) / (Σ click-through rate of the ranks where it was shown + prior)"
     reference = "Zhang and Jones (2007)"
     of_model = False
-    prior = Real(1.0, "expected clicks, and as many clicks, that every document has before the log is read", 0, open=True)
+    prior = Real(
+        1.0, "expected clicks, and as many clicks, that every document has before the log is read", 0, open=True
+    )
 
     def posteriors(self, pages: ResultPages, fitted: FittedClickModel | None) -> GammaPosteriors:
         rank = pages.rank
@@ -154,7 +156,9 @@ def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> Bet
     silent_after = np.repeat(silent, pages.lengths)
     own = s[pages.pair]
     further = np.clip((silent_after - own) / (1 - own), 0, 1)  # no click follows, if this one did not satisfy
-    told = np.where(rank == last, ((1 - further) / np.maximum(own + (1 - own) * further, TINY)) ** 2, 1 / (1 - own) ** 2)
+    told = np.where(
+        rank == last, ((1 - further) / np.maximum(own + (1 - own) * further, TINY)) ** 2, 1 / (1 - own) ** 2
+    )
     information = np.bincount(pages.pair, weights=np.where(pages.clicked, told, 0.0), minlength=len(s))
     return BetaPosteriors.of_mean(s, s * (1 - s) * information + _prior_views(fitted))
 
