@@ -233,7 +233,9 @@ class Leaderboard(Answer):
         elif self.rank_draws or self.by_design:
             intervals = f"ranks: simultaneous {100 * self.level:g}% intervals"
             yield f"{intervals}; a shared tier letter: not told apart at {self.alpha:g}"
-        if self.scores.weights is not None:
+        if self.scores.weights is not None and (
+            how.medium != "text" or self.scores.external
+        ):  # else see the last lines
             yield self.scores.weights.in_words(self.scores.topics)
         if how.medium == "text" and not self.scores.external and (how.states_defaults or not self.scores.usual):
             yield Lines(self.scores.basis(), dim=True)

@@ -104,17 +104,21 @@ class T(Test):
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
         """By the noncentral t distribution."""
-        from scipy.special import stdtrit
-
-        effect = -prospect.effect if alternative == "less" else prospect.effect
-        df, shift = n - 1, effect * math.sqrt(n)
-        if alternative != "two-sided":
-            return 1 - _below(stdtrit(df, 1 - alpha), df, shift)
-        critical, shift = stdtrit(df, 1 - alpha / 2), abs(shift)
-        return min(1.0, 1 - _below(critical, df, shift) + _below(-critical, df, shift))
+        return t_power(n - 1, prospect.effect * math.sqrt(n), alpha, alternative)
 
 
-def _below(t: float, df: int, shift: float) -> float:
+def t_power(df: float, shift: float, alpha: float, alternative: Alternative) -> float:
+    """The power of a t-test by the noncentral t distribution; `shift` is the true mean in standard errors."""
+    from scipy.special import stdtrit
+
+    shift = -shift if alternative == "less" else shift
+    if alternative != "two-sided":
+        return 1 - _below(stdtrit(df, 1 - alpha), df, shift)
+    critical, shift = stdtrit(df, 1 - alpha / 2), abs(shift)
+    return min(1.0, 1 - _below(critical, df, shift) + _below(-critical, df, shift))
+
+
+def _below(t: float, df: float, shift: float) -> float:
     """The probability of a value below t; 0 or 1 in the far tails, where the distribution cannot be computed.
 
     scipy.special loads in a third of the time of scipy.stats and gives the same digits.
