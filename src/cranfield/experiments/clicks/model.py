@@ -36,6 +36,7 @@ class ClickModel(Registered, ABC):
     formula: ClassVar[str]
     reference: ClassVar[str]
     reads_pages: ClassVar[bool] = False  # whether counts are not enough, so that the pages must stay in memory
+    from_the_top: ClassVar[bool] = False  # whether users examine every document above one that they examine
     pseudo_clicks = Real(1.0, "clicks that every parameter has before the log is read", low=0)
     pseudo_views = Real(2.0, "views that every parameter has before the log is read", low=0)
 
