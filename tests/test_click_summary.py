@@ -178,7 +178,7 @@ def test_the_verdict_says_what_the_tables_say(summary: ClickSummary) -> None:
     text = summary.to_text()
     first, last = summary.ranks[0], summary.ranks[-1]
     assert text.startswith(f"Rank 1 is clicked on {100 * first.share:.1f} % of 600 pages, rank 10 on")
-    assert f"users examine rank 10 {last.examination:.2f} times as often as rank 1" in text
+    assert f"By PBM, rank 10 is examined {100 * last.examination:.1f} % as often as rank 1." in text
     assert f"Documents of grade 3 are clicked on {100 * summary.grades[-1].share:.1f} % of their views" in text
     assert summary.units == 150
     assert summary.notes()[0] == "one note"

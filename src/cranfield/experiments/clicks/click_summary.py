@@ -90,9 +90,8 @@ class ClickSummary(Answer):
         if last is not first:
             sentences[0] += f", rank {last.rank} on {_percent(last.share)}"
             if last.examination == last.examination:
-                sentences.append(
-                    f"By {self.model}, users examine rank {last.rank} {last.examination:.2f} times as often as rank 1"
-                )
+                often = _percent(last.examination)
+                sentences.append(f"By {self.model}, rank {last.rank} is examined {often} as often as rank 1")
         if len(self.grades) > 1:
             low, high = self.grades[0], self.grades[-1]
             text = f"Documents of grade {high.grade:g} are clicked on {_percent(high.share)} of their views"
@@ -185,6 +184,8 @@ class ClickSummary(Answer):
             notes.append(f"{self.unjudged:,} of {pairs:,} pairs of a query and a document are not judged")
         if self.rare:
             notes.append(f"{counted(self.rare, 'judged pair')} seen fewer than {self.fewest_views} times left out")
+        if any(row.corrected_low == row.corrected_low for row in self.grades):
+            notes.append(f"intervals of corrected click-through take the examination by {self.model} as known")
         if self.units == 0:
             notes.append("the log names no units: intervals by rank treat pages as independent")
         return notes
