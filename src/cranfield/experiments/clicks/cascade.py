@@ -91,11 +91,14 @@ class _ReadingOn(FittedByEM):
             return self._fit_counts(counts)
         if not isinstance(data, ResultPages):
             raise ConventionError(f"{self}: exact needs the pages, as what was shown below the last click matters")
-        tails = ClickTails.of(
-            data, counts, self._keys(data), self._size(counts), self.no_click == UNEXAMINED, self._stops()
-        )
         start = np.full(len(counts.pairs), self.start), np.full(self._size(counts), self.start)
-        return self._fitted(counts, maximise(self, start, tails.expect))
+        return self._fitted(counts, maximise(self, start, self.tails(data).expect))
+
+    def tails(self, pages: ResultPages) -> ClickTails:
+        """What is certain on the pages, and the documents below each last click, for EM."""
+        counts = ClickCounts.of(pages)
+        skip_unclicked = self.no_click == UNEXAMINED
+        return ClickTails.of(pages, counts, self._keys(pages), self._size(counts), skip_unclicked, self._stops())
 
     def _fit_counts(self, counts: ClickCounts) -> FittedCascade:
         prior, size = PseudoCounts.of(self), self._size(counts)

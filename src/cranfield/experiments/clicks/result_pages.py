@@ -157,6 +157,16 @@ class ClickCounts:
     place: Numbers
     views: Numbers
     clicks: Numbers
+    knows_other_clicks: bool = True  # whether `previous` and `place` say anything
+
+    @classmethod
+    def of_ranks(
+        cls, pairs: QueryDocuments, pair: Numbers, rank: Numbers, views: Numbers, clicks: Numbers
+    ) -> ClickCounts:
+        """Counts by pair and rank alone, as in a table of views and clicks; each page has one view of rank 1."""
+        pages = int(views[rank == 1].sum())
+        nowhere = np.zeros_like(rank)
+        return cls(pairs, pages, pair, rank, nowhere, nowhere, views, clicks, knows_other_clicks=False)
 
     @classmethod
     def of(cls, pages: ResultPages) -> ClickCounts:
