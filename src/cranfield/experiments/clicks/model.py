@@ -40,6 +40,7 @@ class ClickModel(Registered, ABC):
     reads_pages: ClassVar[bool] = False  # whether counts are not enough, so that the pages must stay in memory
     reads_other_clicks: ClassVar[bool] = True  # whether it matters where the other clicks of a page were
     values_documents: ClassVar[bool] = True  # whether documents have an attractiveness of their own
+    from_the_top: ClassVar[bool] = False  # whether users examine every document above one that they examine
     pseudo_clicks = Real(1.0, "clicks that every parameter has before the log is read", low=0)
     pseudo_views = Real(2.0, "views that every parameter has before the log is read", low=0)
 
