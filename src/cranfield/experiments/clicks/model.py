@@ -74,6 +74,8 @@ class FittedClickModel(ABC):
     objective: Floats  # EM's objective after each iteration: the log-likelihood plus the log-prior; empty without EM
     change: float  # the largest change of a parameter in the last iteration; 0 without EM
 
+    rank_parameters: ClassVar[tuple[str, ...]] = ()  # the parameters that have a value, or a row, for each rank
+
     @property
     def satisfaction(self) -> Floats | None:
         """The probability that a click on each pair satisfies; None if the model has no such parameter."""
@@ -153,4 +155,5 @@ def refuse_unconverged(fitted: FittedClickModel) -> None:
 
 def page(cls: type[ClickModel]) -> dict[str, Any]:
     """The description of a model, for listings and docs."""
-    return registry.page(cls)
+    exact = "counts; exact by EM" if "exact" in cls.parameters else "EM"
+    return registry.page(cls, fitted=exact if issubclass(cls, FittedByEM) else "counts")

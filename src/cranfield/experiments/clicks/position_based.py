@@ -153,6 +153,8 @@ class FittedPositionBased(FittedScan):
     connected: Numbers
     """The lowest situation that each one is connected with, as `connected_situations` numbers them."""
 
+    rank_parameters = ("examination",)
+
     def parameters(self) -> Mapping[str, Floats]:
         return {"examination": self.examination}
 
