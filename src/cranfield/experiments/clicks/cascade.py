@@ -296,6 +296,8 @@ class FittedDCM(FittedCascade):
 
     continuation: Floats = field(default_factory=lambda: NOTHING)
 
+    rank_parameters = ("continuation",)
+
     def parameters(self) -> Mapping[str, Floats]:
         return {"continuation": self.continuation}
 

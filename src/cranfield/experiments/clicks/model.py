@@ -38,9 +38,9 @@ class ClickModel(Registered, ABC):
     formula: ClassVar[str]
     reference: ClassVar[str]
     reads_pages: ClassVar[bool] = False  # whether counts are not enough, so that the pages must stay in memory
-    from_the_top: ClassVar[bool] = False  # whether users examine every document above one that they examine
     reads_other_clicks: ClassVar[bool] = True  # whether it matters where the other clicks of a page were
     values_documents: ClassVar[bool] = True  # whether documents have an attractiveness of their own
+    from_the_top: ClassVar[bool] = False  # whether users examine every document above one that they examine
     pseudo_clicks = Real(1.0, "clicks that every parameter has before the log is read", low=0)
     pseudo_views = Real(2.0, "views that every parameter has before the log is read", low=0)
 
@@ -72,6 +72,8 @@ class FittedClickModel(ABC):
     attractiveness: Floats  # of each pair
     objective: Floats  # EM's objective after each iteration: the log-likelihood plus the log-prior; empty without EM
     change: float  # the largest change of a parameter in the last iteration; 0 without EM
+
+    rank_parameters: ClassVar[tuple[str, ...]] = ()  # the parameters that have a value, or a row, for each rank
 
     @property
     def satisfaction(self) -> Floats | None:
@@ -152,4 +154,5 @@ def refuse_unconverged(fitted: FittedClickModel) -> None:
 
 def page(cls: type[ClickModel]) -> dict[str, Any]:
     """The description of a model, for listings and docs."""
-    return registry.page(cls)
+    exact = "counts; exact by EM" if "exact" in cls.parameters else "EM"
+    return registry.page(cls, fitted=exact if issubclass(cls, FittedByEM) else "counts")

@@ -102,6 +102,7 @@ class PBM(FittedByEM):
 
     name = "PBM"
     aliases = ("position-based",)
+    reads_other_clicks = False
     formula = "P(click) = attractiveness(query, document) · examination(rank)"
     reference = "Richardson, Dominowska & Ragno (2007); Craswell, Zoeter, Taylor & Ramsey (2008)"
 
@@ -151,6 +152,8 @@ class FittedPositionBased(FittedScan):
     examination: Floats
     connected: Numbers
     """The lowest situation that each one is connected with, as `connected_situations` numbers them."""
+
+    rank_parameters = ("examination",)
 
     def parameters(self) -> Mapping[str, Floats]:
         return {"examination": self.examination}
