@@ -105,7 +105,8 @@ class Coec(ClickValue):
         # a click happens once or not at all: the count varies less than a Poisson count of the same mean
         narrower = np.where(by_pair > 0, np.maximum(spread, TINY) / np.maximum(by_pair, TINY), 1.0)
         narrower = np.maximum(narrower, 0.05)
-        return GammaPosteriors(shape / narrower, size / narrower)
+        prior = self.prior / narrower
+        return GammaPosteriors(shape / narrower, size / narrower, prior, prior)
 
 
 def _fitted(value: ClickValue, fitted: FittedClickModel | None) -> FittedClickModel:
@@ -129,8 +130,8 @@ def attractiveness_posteriors(pages: ResultPages, fitted: FittedClickModel) -> B
     if fitted.model.from_the_top:  # users came down to the last click, and examined everything on the way
         chance = np.where(rank <= np.repeat(pages.last_click, pages.lengths), own, chance)
     told = np.where(pages.clicked, 1 / own**2, (chance / own / (1 - chance)) ** 2)
-    information = np.bincount(pages.pair, weights=told, minlength=len(a))
-    return BetaPosteriors.of_mean(a, a * (1 - a) * information + _prior_views(fitted))
+    information = _by_pair(pages, told, len(a))
+    return _posteriors(a, information, fitted)
 
 
 def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> BetaPosteriors:
@@ -154,10 +155,17 @@ def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> Bet
     told = np.where(
         rank == last, ((1 - further) / np.maximum(own + (1 - own) * further, TINY)) ** 2, 1 / (1 - own) ** 2
     )
-    information = np.bincount(pages.pair, weights=np.where(pages.clicked, told, 0.0), minlength=len(s))
-    return BetaPosteriors.of_mean(s, s * (1 - s) * information + _prior_views(fitted))
+    information = _by_pair(pages, np.where(pages.clicked, told, 0.0), len(s))
+    return _posteriors(s, information, fitted)
 
 
-def _prior_views(fitted: FittedClickModel) -> float:
-    """The observations that the pseudo-counts are worth; a model without them leaves a trace of one."""
-    return max(fitted.model.pseudo_views, 1e-6)
+def _by_pair(pages: ResultPages, values: Floats, pairs: int) -> Floats:
+    """The sums of values over the rows of each pair."""
+    return np.bincount(pages.pair, weights=values, minlength=pairs).astype(np.float64)
+
+
+def _posteriors(values: Floats, information: Floats, fitted: FittedClickModel) -> BetaPosteriors:
+    """The posteriors of values about which the log has this information, and the pseudo-counts of the model theirs."""
+    views = max(fitted.model.pseudo_views, 1e-6)  # without pseudo-counts, a trace of a view where the log says nothing
+    size = values * (1 - values) * information + views
+    return BetaPosteriors.of_mean(values, size, fitted.model.pseudo_clicks / views, fitted.model.pseudo_views)
