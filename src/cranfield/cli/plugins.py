@@ -26,6 +26,7 @@ REGISTRIES = (
     "cli:COMMANDS",
     "comparison.gate.questions:QUESTIONS",
     "evaluation.measures:REGISTRY",
+    "experiments.counterfactual.estimator:ESTIMATORS",
     "experiments.interleaving.method:METHODS",
     "experiments.metrics.metric:METRICS",
     "experiments.simulated_world:USERS",

@@ -191,6 +191,24 @@ def topic_design(name: str) -> MemberListing:
     return _member(row, [(key, _fact(row[key])) for key in ("represents", "formula", "reference")])
 
 
+def estimators() -> MemberListing:
+    """The counterfactual estimators with their conditions."""
+    from cranfield.experiments.counterfactual.estimator import ESTIMATORS, page
+
+    rows = [page(cls) for cls in ESTIMATORS.values()]
+    return _listing(
+        rows, ["estimator", "reads", "what it does"], ([row["name"], row["reads"], row["about"]] for row in rows)
+    )
+
+
+def estimator(name: str) -> MemberListing:
+    """The full description of one counterfactual estimator, by any of its names."""
+    from cranfield.experiments.counterfactual.estimator import ESTIMATORS, page
+
+    row = page(type(ESTIMATORS.named(name)))
+    return _member(row, [(key, _fact(row[key])) for key in ("reads", "conditions", "formula", "reference", "aliases")])
+
+
 def _blind(row: dict[str, Any]) -> str:
     return "prefer neither" if row["blind_user_prefers_neither"] else "may prefer one"
 
