@@ -57,7 +57,7 @@ def fit(model: str, pages: ResultPages) -> FittedClickModel:
     from cranfield.experiments.clicks.result_pages import ClickCounts
 
     chosen = CLICK_MODELS.named(model)
-    return chosen.fit(pages if chosen.reads_pages else ClickCounts.of(pages))
+    return chosen.fit(pages if chosen.needs_pages else ClickCounts.of(pages))
 
 
 def write_click_qrels(judgments: ClickJudgments, path: str) -> None:

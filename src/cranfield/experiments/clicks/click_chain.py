@@ -34,6 +34,7 @@ class CCM(FittedByEM):
     )
     reference = "Guo, Liu, Kannan, Minka, Taylor, Wang & Faloutsos (2009); Chuklin, Markov & de Rijke (2015)"
     reads_pages = True
+    from_the_top = True
 
     def fit(self, data: ResultPages) -> FittedCCM:
         expectation = ClickChainExpectation(Heads.of(data), Tails.of(data))

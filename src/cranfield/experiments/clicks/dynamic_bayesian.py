@@ -33,6 +33,7 @@ class DBN(FittedByEM):
     )
     reference = "Chapelle & Zhang (2009)"
     reads_pages = True
+    from_the_top = True
 
     def fit(self, data: ResultPages) -> FittedDBN:
         expectation = DynamicBayesianExpectation(Heads.of(data), Tails.of(data))

@@ -15,6 +15,7 @@ import numpy as np
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Real
 from cranfield.base.registry import Registered, Registry
+from cranfield.experiments.clicks.em import FittedScan
 from cranfield.stats.posteriors import BetaPosteriors, GammaPosteriors
 
 if TYPE_CHECKING:
@@ -122,6 +123,10 @@ def attractiveness_posteriors(pages: ResultPages, fitted: FittedClickModel) -> B
     1 / a² about the attractiveness a. No click tells (e / (1 − p))², where p is its probability given the clicks above, and
     e = p / a; below an examined document, e is 1.
     """
+    if not fitted.model.values_documents:
+        raise ConventionError(f"{fitted.model.name} gives all documents of a rank the same value; take another model")
+    if isinstance(fitted, FittedScan) and not len(fitted.objective):  # counted: clicks in examined views
+        return _posteriors_of_views(fitted.attractiveness, fitted.examined, fitted)
     chance = np.clip(fitted.conditional(pages), 0, 1 - TINY)
     rank, a = pages.rank, np.clip(fitted.attractiveness, TINY, 1 - TINY)
     if len(rank):  # page 0 begins with row 0
@@ -165,7 +170,13 @@ def _by_pair(pages: ResultPages, values: Floats, pairs: int) -> Floats:
 
 
 def _posteriors(values: Floats, information: Floats, fitted: FittedClickModel) -> BetaPosteriors:
-    """The posteriors of values about which the log has this information, and the pseudo-counts of the model theirs."""
-    views = max(fitted.model.pseudo_views, 1e-6)  # without pseudo-counts, a trace of a view where the log says nothing
-    size = values * (1 - values) * information + views
-    return BetaPosteriors.of_mean(values, size, fitted.model.pseudo_clicks / views, fitted.model.pseudo_views)
+    """The posteriors of values about which the log has this information: that of so many examined views."""
+    return _posteriors_of_views(values, values * (1 - values) * information, fitted)
+
+
+def _posteriors_of_views(values: Floats, views: Floats, fitted: FittedClickModel) -> BetaPosteriors:
+    """The posteriors of values that are shares of so many examined views, and of the pseudo-views of the model."""
+    values = np.clip(values, TINY, 1 - TINY)
+    prior = fitted.model.pseudo_views
+    size = views + max(prior, 1e-6)  # without pseudo-views, a trace of one where the log says nothing
+    return BetaPosteriors.of_mean(values, size, fitted.model.pseudo_clicks / prior if prior else 0.5, prior)
