@@ -484,6 +484,62 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
     show_answer(bridge, preferences=preferences_file, **options.with_inputs(typed))
 
 
+@command.command("counterfactual")
+@click.argument("log")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@option(
+    "--estimator NAME estimators",
+    "Estimator. It is one of {counterfactual_estimators}; parameters follow in brackets, as in 'clipped-ips(maximum=5)'.  "
+    "[default: every one that the log allows]",
+    multiple=True,
+)
+@option(
+    "--propensity ATTRIBUTE",
+    "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "
+    "after those above it.  [default: propensity, if there is one]",
+)
+@option(
+    "--randomised HOW",
+    "How the log was randomised, if its events do not say: shuffled (the documents of each page in random order) or lists "
+    "(each search drew one of several lists, as in an A/B test).",
+    type=click.Choice(["shuffled", "lists"]),
+)
+@option(
+    "--position-bias FILE",
+    "File with the examination of each rank, as cranfield online position-bias -o writes it. It is for the "
+    "position-based estimator.",
+)
+@option("-k --depth K depth", "Number of documents of each page that count.  [default: all]", type=COUNT)
+@option("--confidence level")
+@option("--lenient")
+@option("--topics-file")
+@option("--ignore-case")
+@options.run_format
+@options.answer("text", "json", "csv", "tsv", "markdown", "html")
+@option("--digits")
+def _counterfactual(log: str, **typed: Any) -> None:
+    """Estimate the clicks that a ranker would get which was never shown.
+
+    LOG is a log's folder or a file of events, such as logged bandit data. RUN is a run, a table of probabilities (query,
+    document, rank, probability), or the word uniform. The answer says when the log hardly supports it.
+
+    \b
+    $ cranfield online counterfactual online/bandit.csv uniform
+    """
+    from cranfield.commands.experiments import counterfactual
+
+    show_answer(counterfactual, log=log, **options.with_inputs(typed))
+
+
+@add_listing(command, "estimators", "estimators", "estimator")
+def _estimators() -> None:
+    """List the counterfactual estimators, or explain one.
+
+    \b
+    $ cranfield online estimators snips
+    """
+
+
 @command.group("study")
 def study() -> None:
     """Plan, run and analyze a user study.

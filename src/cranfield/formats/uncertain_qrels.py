@@ -79,10 +79,17 @@ def grades_of(values: Floats, thresholds: Sequence[float]) -> Floats:
 
 
 def has_posteriors(path: str) -> bool:
-    """Whether the first line of a file names the columns of a posterior."""
-    if path == "-":
-        return False
-    head = bytes(open_table(path).buffer[:4096]).partition(b"\n")[0].decode("utf-8", "replace").strip().lstrip("\ufeff")
+    """Whether the first line of a file names the columns of a posterior; False for standard input."""
+    return path != "-" and names_posteriors(bytes(open_table(path).buffer[:4096]))
+
+
+def names_posteriors(start: bytes) -> bool:
+    """Whether a text begins with the names of the columns of a posterior.
+
+    >>> names_posteriors(b"topic,document,grade,posterior,alpha,beta\\n"), names_posteriors(b"topic,document,grade\\n")
+    (True, False)
+    """
+    head = start.partition(b"\n")[0].decode("utf-8", "replace").strip().lstrip("\ufeff")
     if head.startswith("{"):
         try:
             row = json.loads(head)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cranfield.experiments.log import EventSource
 
 BATCH = 100_000  # pages
+AT_ONCE = 10_000_000  # rows of pages that are counted together
 BITS = 32  # a pair's code is the number of its query, shifted by these, plus the number of its document
 LENIENT = "lenient reading (--lenient) leaves"
 
@@ -68,10 +69,7 @@ def read_pages(
     with _opened(log, memory) as queries:
         experiment = _experiment(queries, experiment, reading)
         batches = list(_batches(queries, reading, experiment))
-    codes = np.concatenate([each.pair for each in batches])
-    clicked = np.concatenate([each.clicked for each in batches])
-    lengths = np.concatenate([np.diff(each.start) for each in batches])
-    start = np.concatenate(([0], np.cumsum(lengths)))
+    every = _concatenated(batches)
     units = arrow.chunked_array([each.units for each in batches]).dictionary_encode().combine_chunks()
     variants = arrow.chunked_array([each.variants for each in batches]).dictionary_encode().combine_chunks()
     names, order = np.unique(np.array(variants.dictionary.to_pylist(), np.object_), return_inverse=True)
@@ -81,14 +79,13 @@ def read_pages(
         variant = np.append(order, -1)[index].astype(np.int32)
     pages = ResultPages(
         reading.vocabulary.pairs(),
-        start,
-        codes,
-        clicked,
+        every.start,
+        reading.vocabulary.sorted_numbers()[every.pair],
+        every.clicked,
         units.indices.to_numpy().astype(np.int32),
         variant,
         tuple(names.tolist()) if experiment is not None else (),
     )
-    pages = replace(pages, pair=reading.vocabulary.sorted_numbers()[pages.pair])
     return ClickLog(pages, reading.remarks(), units.dictionary, experiment)
 
 
@@ -97,7 +94,7 @@ def count_clicks(log: EventSource, *, lenient: bool = False, memory: str | None 
     reading = _Reading(lenient)
     counts: ClickCounts | None = None
     with _opened(log, memory) as queries:
-        for batch in _batches(queries, reading, None):
+        for batch in _joined(_batches(queries, reading, None)):
             pages = ResultPages(reading.vocabulary.unsorted_pairs(), batch.start, batch.pair, batch.clicked)
             own = ClickCounts.of(pages)
             counts = own if counts is None else counts.plus(own)
@@ -176,8 +173,27 @@ class _Batch(NamedTuple):
     start: Numbers
     pair: Any
     clicked: Flags
-    units: Any
-    variants: Any
+    units: Any = None
+    variants: Any = None
+
+
+def _concatenated(batches: Sequence[_Batch]) -> _Batch:
+    """Batches as one, without units and variants."""
+    lengths = np.concatenate([np.diff(each.start) for each in batches])
+    pair, clicked = (np.concatenate([each[place] for each in batches]) for place in (1, 2))
+    return _Batch(np.concatenate(([0], np.cumsum(lengths))), pair, clicked)
+
+
+def _joined(batches: Iterator[_Batch]) -> Iterator[_Batch]:
+    """Batches joined to fewer of more rows."""
+    group: list[_Batch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(len(each.pair) for each in group) >= AT_ONCE:
+            yield _concatenated(group)
+            group = []
+    if group:
+        yield _concatenated(group)
 
 
 @dataclass
@@ -198,19 +214,25 @@ class _Reading:
 
     def remarks(self) -> list[str]:
         """The notes, then the number of faults of each kind."""
-        return [*self.notes, *(f"left out: {number:,} {what}" for what, number in self.faults.items())]
+        return [*self.notes, *(f"left out: {each}" for each in self.left_out())]
+
+    def left_out(self) -> list[str]:
+        """The number of faults of each kind."""
+        return [f"{number:,} {what}" for what, number in self.faults.items()]
 
 
 def _batches(queries: _Queries, reading: _Reading, experiment: str | None) -> Iterator[_Batch]:
     """The pages of the log, in batches."""
     queries.check(reading)
-    found = False
+    pages = 0
     for rows in queries.stream(experiment):
         batch = _page_batch(rows, reading)
-        found = found or len(batch.start) > 1
+        pages += len(batch.start) - 1
         yield batch
-    if not found:
-        raise DataError(f"{queries.where}: expected result pages, found none without a fault")
+    if not pages:
+        left_out = f", left out {', '.join(reading.left_out())}" if reading.faults else ""
+        problem = "expected impressions with the documents shown, found none without a fault"
+        raise DataError(f"{queries.where}: {problem}{left_out}")
 
 
 def _page_batch(rows: Any, reading: _Reading) -> _Batch:
@@ -359,18 +381,18 @@ class _Queries:
                 f"{self.where}: expected impressions, found {counted(events, 'event')} of other kinds; {advice}"
             )
         self.connection.execute(f"CREATE TEMP VIEW cranfield_lists AS {LISTS}")
-        if self.rows(f"SELECT count(*) FROM cranfield_events WHERE {ONE_BY_ONE}")[0][0]:
+        singles = "kind = 'impression' AND document IS NOT NULL AND position IS NOT NULL"
+        if self.rows(f"SELECT count(*) FROM cranfield_events WHERE {singles}")[0][0]:
             self._refuse_holes(reading)
             self.connection.execute(f"CREATE OR REPLACE TEMP VIEW cranfield_lists AS {LISTS} UNION ALL {ASSEMBLED}")
-        lists, searches = self.rows("SELECT count(*), count(DISTINCT search) FROM cranfield_lists")[0]
-        if not lists:
-            problem = f"found {counted(impressions, 'impression')} without documents"
-            raise DataError(f"{self.where}: expected impressions with the documents shown, {problem}")
-        earliest = ""
-        if lists > searches:
-            earliest = " QUALIFY row_number() OVER (PARTITION BY search ORDER BY time, event_id) = 1"
-            several = "have several impressions; the earliest with documents counts"
-            reading.notes.append(f"{counted(lists - searches, 'impression')} left out: their searches {several}")
+        earliest, one_each = "", "SELECT count(*), count(DISTINCT search) FROM"
+        every, searches = self.rows(f"{one_each} cranfield_events WHERE kind = 'impression'")[0]
+        if every > searches:  # only then are the lists themselves looked at
+            lists, searches = self.rows(f"{one_each} cranfield_lists")[0]
+            if lists > searches:
+                earliest = " QUALIFY row_number() OVER (PARTITION BY search ORDER BY time, event_id) = 1"
+                several = "have several impressions; the earliest with documents counts"
+                reading.notes.append(f"{counted(lists - searches, 'impression')} left out: their searches {several}")
         self.connection.execute(f"CREATE TEMP VIEW cranfield_pages AS SELECT * FROM cranfield_lists{earliest}")
 
     def _refuse_holes(self, reading: _Reading) -> None:

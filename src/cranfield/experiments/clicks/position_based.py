@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cranfield.base.errors import DataError
-from cranfield.experiments.clicks.em import Expectations, FittedScan, Maximum, by_rank, log_sum, maximise, ratio
+from cranfield.experiments.clicks.em import Expectations, FittedScan, Maximum, by_rank, log_sum, maximise, ratio, sums
 from cranfield.experiments.clicks.model import FittedByEM
 from cranfield.experiments.clicks.result_pages import ClickCounts, ResultPages
 
@@ -64,9 +64,9 @@ class ExaminationCells:
         views = self.clicks + self.skips
         return Expectations(
             log_sum(self.clicks, click) + log_sum(self.skips, 1 - click),
-            (np.bincount(self.pair, attracted, self.pairs), np.bincount(self.situation, examined, self.situations)),
-            (np.bincount(self.pair, views, self.pairs), np.bincount(self.situation, views, self.situations)),
-            np.bincount(self.pair, examined, self.pairs),
+            (sums(self.pair, attracted, self.pairs), sums(self.situation, examined, self.situations)),
+            (sums(self.pair, views, self.pairs), sums(self.situation, views, self.situations)),
+            sums(self.pair, examined, self.pairs),
         )
 
 
@@ -136,7 +136,7 @@ class FittedPositionBased(FittedScan):
 
 def relative_to_first(examination: Floats) -> Floats:
     """Each value over the first one; NaN if that is 0."""
-    return np.divide(examination, examination[0], out=np.full(len(examination), np.nan), where=examination[0] > 0)
+    return examination / examination[0] if examination[0] > 0 else np.full(len(examination), np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,8 @@ class FittedPBM(FittedPositionBased):
     def marginal(self, pages: ResultPages) -> Floats:
         rank = pages.rank
         unseen = np.full(max(int(rank.max(initial=0)) - len(self.examination), 0), self.unseen)
-        return self.attractiveness[pages.pair] * np.concatenate((self.examination, unseen))[rank - 1]
+        examination: Floats = np.concatenate((self.examination, unseen))
+        return np.asarray(self.attractiveness[pages.pair] * examination[rank - 1], np.float64)
 
     def walk(self, pages: ResultPages, look: Callable[[Numbers, Floats], Flags]) -> Floats:
         chances = self.marginal(pages)
@@ -168,7 +169,7 @@ class FittedUBM(FittedPositionBased):
         """The examination of at least so many ranks, with the value of an unseen parameter where there is none."""
         refuse_long_pages(ranks)
         size = len(self.examination)
-        table = np.full((max(ranks, size),) * 2, self.unseen)
+        table: Floats = np.full((max(ranks, size),) * 2, self.unseen)
         table[:size, :size] = self.examination
         return table
 

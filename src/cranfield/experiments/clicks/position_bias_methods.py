@@ -258,7 +258,9 @@ def _binomial_influence(
     table = csr_array((weight / total[stratum], (stratum, level)), shape=(len(strata), size))
     information = np.diag(by_level) - (table.T @ (table * total[:, None])).toarray()
     residual = (count - clicked) / (1 - clicked)
-    return influence_of_clusters(StratifiedCounts(stratum, level, weight, residual, cluster), table, information, clusters)
+    return influence_of_clusters(
+        StratifiedCounts(stratum, level, weight, residual, cluster), table, information, clusters
+    )
 
 
 def page(cls: type[PositionBiasMethod]) -> dict[str, Any]:

@@ -115,27 +115,22 @@ def _fitted(value: ClickValue, fitted: FittedClickModel | None) -> FittedClickMo
 
 
 def attractiveness_posteriors(pages: ResultPages, fitted: FittedClickModel) -> BetaPosteriors:
-    """The posterior of each pair's attractiveness.
+    """The posterior of each pair's attractiveness, as a probability of a click at rank 1.
 
-    With E the probability that a document without a click was examined, given all clicks of its page, a click tells
-    1 / a² about the attractiveness a, and no click tells (E / (1 − a))².
+    Some models know attractiveness and examination only up to one factor; the click at rank 1 needs none. A click tells
+    1 / a² about the attractiveness a. No click tells (e / (1 − p))², where p is its probability given the clicks above, and
+    e = p / a; below an examined document, e is 1.
     """
-    a = np.clip(fitted.attractiveness, TINY, 1 - TINY)
-    pairs, own = len(a), a[pages.pair]
-    examined = examination(pages, fitted)
-    told = np.where(pages.clicked, 1 / own**2, (examined / (1 - own)) ** 2)
-    information = np.bincount(pages.pair, weights=told, minlength=pairs)
-    return BetaPosteriors.of_mean(a, a * (1 - a) * information + _prior_views(fitted))
-
-
-def examination(pages: ResultPages, fitted: FittedClickModel) -> Floats:
-    """The probability that the document of each row was examined, given all clicks of its page."""
-    own = np.clip(fitted.attractiveness, TINY, 1 - TINY)[pages.pair]
-    above = np.clip(fitted.conditional(pages) / own, 0, 1)  # given the clicks above
-    answer = above * (1 - own) / np.maximum(1 - above * own, TINY)
+    chance = np.clip(fitted.conditional(pages), 0, 1 - TINY)
+    rank, a = pages.rank, np.clip(fitted.attractiveness, TINY, 1 - TINY)
+    if len(rank):  # page 0 begins with row 0
+        a = np.clip(a * min(chance[0] / a[pages.pair[0]], 1 / a.max()), TINY, 1 - TINY)
+    own = a[pages.pair]
     if fitted.model.from_the_top:  # users came down to the last click, and examined everything on the way
-        answer = np.where(pages.rank <= np.repeat(pages.last_click, pages.lengths), 1.0, answer)
-    return np.asarray(np.where(pages.clicked, 1.0, answer), np.float64)
+        chance = np.where(rank <= np.repeat(pages.last_click, pages.lengths), own, chance)
+    told = np.where(pages.clicked, 1 / own**2, (chance / own / (1 - chance)) ** 2)
+    information = np.bincount(pages.pair, weights=told, minlength=len(a))
+    return BetaPosteriors.of_mean(a, a * (1 - a) * information + _prior_views(fitted))
 
 
 def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> BetaPosteriors:
