@@ -11,8 +11,6 @@ Errors are over units, because the pages of one unit depend on each other; over 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,7 +19,6 @@ from cranfield.base import registry
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import Real, Whole
 from cranfield.base.registry import Registered, Registry
-from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.position_based import PBM, ExaminationCells
 from cranfield.stats.rate_ratios import (
     RateRatios,
@@ -29,11 +26,13 @@ from cranfield.stats.rate_ratios import (
     connected_levels,
     influence_of_clusters,
     rate_ratios,
+    sums_of,
 )
 
 if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import Flags, Numbers, ResultPages
+    from cranfield.experiments.clicks.ranked_pages import RankedPages
+    from cranfield.experiments.clicks.result_pages import Numbers
 
 POSITION_BIAS_METHODS: Registry[type[PositionBiasMethod]] = Registry(
     "method of position bias", "position_bias_methods", "cranfield.experiments.clicks.position_bias_methods"
@@ -52,11 +51,12 @@ class PositionBiasMethod(Registered, ABC):
     formula: ClassVar[str]
     reference: ClassVar[str]
     evidence: ClassVar[str]  # what separates rank from relevance: methods with the same evidence are not compared
+    randomised: ClassVar[bool] = True  # whether chance decided the ranks that are compared
     usual: ClassVar[bool] = True  # whether it is among the default methods
     trust: ClassVar[int]  # the answer comes from the method with the lowest number
 
     @abstractmethod
-    def lacking(self, log: RankedPages) -> str:
+    def obstacle(self, log: RankedPages) -> str:
         """Why the log does not serve this method; empty if it does."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class PositionBiasMethod(Registered, ABC):
 
     def checked_estimate(self, log: RankedPages) -> RateRatios:
         """The estimate; DataError if the log does not serve this method."""
-        if problem := self.lacking(log):
+        if problem := self.obstacle(log):
             raise DataError(f"{self.name}: {problem}")
         return self.estimate(log)
 
@@ -83,14 +83,14 @@ class Swaps(PositionBiasMethod):
     evidence = "swaps"
     trust = 1
 
-    def lacking(self, log: RankedPages) -> str:
+    def obstacle(self, log: RankedPages) -> str:
         if log.swap is None or log.swapped is None or not log.swap.any():
             return "no impression has the attributes swap and swapped, which name two ranks exchanged at random"
         return ""
 
     def estimate(self, log: RankedPages) -> RateRatios:
         if log.swap is None or log.swapped is None:
-            raise DataError(f"{self.name}: {self.lacking(log)}")
+            raise DataError(f"{self.name}: {self.obstacle(log)}")
         low, high = (log.swap[:, side][log.page] - 1 for side in (0, 1))
         which = (log.rank == low) | (log.rank == high)
         before = np.where(log.swapped[log.page], low + high - log.rank, log.rank)  # the rank without the swap
@@ -114,11 +114,11 @@ class Harvested(PositionBiasMethod):
     evidence = "rankers"
     trust = 2
 
-    def lacking(self, log: RankedPages) -> str:
-        return "" if log.harvested.any() else ONE_RANKER
+    def obstacle(self, log: RankedPages) -> str:
+        return "" if log.by_variant.any() or log.by_interleaving.any() else ONE_RANKER
 
     def estimate(self, log: RankedPages) -> RateRatios:
-        return rate_ratios(log.rows(log.harvested), log.ranks, log.clusters)
+        return rate_ratios(log.harvested(), log.ranks, log.clusters)
 
 
 class AllPairs(Harvested):
@@ -138,25 +138,22 @@ class AllPairs(Harvested):
     trust = 3
     farthest: ClassVar[int | None] = None  # the largest distance of two ranks that are compared
 
-    def lacking(self, log: RankedPages) -> str:
-        if self._rows(log).any():
+    def obstacle(self, log: RankedPages) -> str:
+        if log.by_variant.any():
             return ""
-        return "needs two variants of an A/B test; the share of pages on which interleaving shows a rank is not known"
+        if log.by_interleaving.any():
+            return "needs an A/B test; for interleaved lists, the share of pages that show a rank is not known: use harvested"
+        return ONE_RANKER
 
     def estimate(self, log: RankedPages) -> RateRatios:
-        which = self._rows(log)
-        rows, arm = log.rows(which), log.arm[which]
-        pages = np.bincount(log.arm[log.pages.start[:-1][log.pages.lengths > 0]].clip(-1) + 1, minlength=arm.max() + 2)
-        cells = np.unique(np.stack([rows.stratum, arm, rows.level]), axis=1)
+        rows, arm = log.rows(log.by_variant), log.arm[log.by_variant]
+        variants = log.arm[log.rank == 0]
+        pages = np.bincount(variants[variants >= 0], minlength=int(arm.max()) + 1)
         key = rows.stratum * log.ranks + rows.level
-        shown = np.bincount(cells[0] * log.ranks + cells[2], pages[cells[1] + 1], minlength=int(key.max()) + 1)
-        weighted = rows._replace(exposure=1 / shown[key], count=rows.count / shown[key])
-        places = np.unique(cells[0] * log.ranks + cells[2])
-        return rate_ratios(self._by_pair_of_ranks(weighted, places, log.ranks), log.ranks, log.clusters)
-
-    def _rows(self, log: RankedPages) -> Flags:
-        fixed = (log.arm >= 0) & log.harvested
-        return np.asarray(fixed & log._pairs_at_several(fixed, by_variant=False)[log.pages.pair], np.bool_)
+        place, armed = np.divmod(np.unique(key * len(pages) + arm), len(pages))
+        shown = np.bincount(place, pages[armed], minlength=int(key.max()) + 1)
+        weighted = rows._replace(exposure=1 / shown[key], counts=rows.counts / shown[key])
+        return rate_ratios(self._by_pair_of_ranks(weighted, np.unique(key), log.ranks), log.ranks, log.clusters)
 
     def _by_pair_of_ranks(self, rows: StratifiedCounts, places: Numbers, ranks: int) -> StratifiedCounts:
         """Each row once for each other rank of its document; the stratum is the pair of ranks."""
@@ -194,13 +191,14 @@ class EM(PositionBiasMethod):
     formula = "P(click) = θ(rank) · attractiveness(query, document)"
     reference = "Chuklin, Markov and de Rijke, Click Models for Web Search, 2015; Wang et al., WSDM 2018"
     evidence = "model"
+    randomised = False
     trust = 5
     iterations = Whole(5000, "iterations at the most")
     tolerance = Real(1e-4, "change of every parameter below which the iterations end", low=0, open=True)
     pseudo_clicks = Real(0.1, "clicks that every parameter has before the log is read", low=0)
     pseudo_views = Real(0.2, "views that every parameter has before the log is read", low=0)
 
-    def lacking(self, log: RankedPages) -> str:
+    def obstacle(self, log: RankedPages) -> str:
         if log.compared.any():
             return ""
         return "a log with one ranker only: every document was seen at one rank, so rank and relevance cannot be told apart"
@@ -227,8 +225,8 @@ class EM(PositionBiasMethod):
         """The attractiveness of each stratum, and how often each rank is examined."""
         cell, of_row = np.unique(rows.stratum * ranks + rows.level, return_inverse=True)
         stratum, rank = np.divmod(cell, ranks)
-        clicks = np.bincount(of_row, rows.count)
-        cells = ExaminationCells(stratum, rank, clicks, np.bincount(of_row) - clicks, strata, ranks)
+        clicks, views = sums_of(of_row, rows.counts), sums_of(of_row, rows.exposure)
+        cells = ExaminationCells(stratum, rank, clicks, views - clicks, strata, ranks)
         maximum = cells.maximum(PBM(**self.values))
         if maximum.change >= self.tolerance:
             raise DataError(
@@ -252,7 +250,7 @@ def _binomial_influence(
     weight = clicked / (1 - clicked)
     known = weight > 0
     stratum, level, weight, clicked = stratum[known], level[known], weight[known], clicked[known]
-    count, cluster = rows.count[inside][known], rows.cluster[inside][known]
+    count, cluster = rows.counts[inside][known], rows.cluster[inside][known]
     total = np.bincount(stratum, weight, minlength=len(strata))
     by_level = np.bincount(level, weight, minlength=size)
     table = csr_array((weight / total[stratum], (stratum, level)), shape=(len(strata), size))

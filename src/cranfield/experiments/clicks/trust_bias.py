@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cranfield.stats.jackknife import without_each
+from cranfield.stats.rate_ratios import sums_of
 from cranfield.stats.sequential import FIXED
 
 if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.position_bias_methods import RankedPages
+    from cranfield.experiments.clicks.ranked_pages import RankedPages
     from cranfield.experiments.clicks.result_pages import Numbers
     from cranfield.stats.arms import EffectEstimate
     from cranfield.stats.rate_ratios import StratifiedCounts
@@ -46,12 +47,12 @@ class TrustBias(NamedTuple):
 
 def trust_bias(log: RankedPages, level: float = 0.95) -> list[TrustBias]:
     """The affine model of each rank that shares enough documents with rank 1, by ranks that chance decided."""
-    rows = log.rows(log.harvested)
+    rows = log.harvested()
     if not len(rows.level):
         return []
     answer = [TrustBias(1, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, np.nan, 0)]
     for rank in np.unique(rows.level[rows.level > 0]).tolist():
-        sums, queries = _sums_by_query(rows, rank, log.pages.pairs.query)
+        sums, queries = _sums_by_query(rows, rank, np.tile(log.pages.pairs.query, 2))
         line = without_each(sums, _line) if queries >= LEAST_QUERIES else None
         if line is not None and _is_determined(line):
             answer.append(_affine(rank + 1, line, level, queries))
@@ -75,10 +76,12 @@ def _sums_by_query(rows: StratifiedCounts, rank: int, query: Numbers) -> tuple[F
     group, of_row = np.unique(rows.cluster[inside] * len(pairs) + pair, return_inverse=True)
     whose = group % len(pairs)
     top = rows.level[inside] == 0
-    views, clicks = ([np.bincount(of_row, each * side) for side in (top, ~top)] for each in (1.0, rows.count[inside]))
+    views, clicks = (
+        [sums_of(of_row, each * side) for side in (top, ~top)] for each in (rows.exposure[inside], rows.counts[inside])
+    )
 
     def by_pair(values: Floats) -> Floats:
-        return np.bincount(whose, values, minlength=len(pairs))
+        return sums_of(whose, values, len(pairs))
 
     def of_different(one: Floats, other: Floats) -> Floats:
         """Σ over two different units of the product."""
