@@ -32,9 +32,8 @@ question = options.together(
     option(
         "--test tests",
         "Significance test; cranfield tests lists them. The first test decides. The name all runs every test. "
-        "Tests of pairs: {all_tests}.",
+        "Tests of pairs: {all_tests}.  [default: randomisation; t with --design-weights]",
         multiple=True,
-        default=["randomisation"],
         metavar="NAME|all",
     ),
     option("--correction", "Correction for the number of pairs and measures. It is one of {corrections}."),
@@ -65,6 +64,7 @@ question = options.together(
     rare("--rel"),
     option("--topics"),
     option("--weigh-by"),
+    option("--design-weights"),
     option("--topics-file"),
     option("--collection-size"),
     options.measure_data,

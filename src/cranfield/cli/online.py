@@ -314,6 +314,59 @@ def _analyze(ctx: click.Context, /, log: str, plan: str, gate: bool, history: bo
         ctx.exit(verdict.exit_code)
 
 
+def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...]:
+    """The numbers in a list with commas."""
+    flag = max(parameter.opts, key=len)
+    return () if value is None else tuple(options.numbers(value, f"{flag}: expected numbers such as 0.1,0.3, found"))
+
+
+@command.command("qrels")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--model MODEL",
+    "Click model whose parameters are the values; parameters follow in brackets.  [default: SDBN]",
+)
+@option(
+    "--of VALUE value",
+    "Value of a document: attractiveness (probability of a click once examined), satisfaction (of a click), both "
+    "(their product), or coec (clicks over expected clicks, which needs no model).",
+    default="attractiveness",
+)
+@option(
+    "-o --output FILE",
+    "File of qrels to write. Its ending decides the format: csv, tsv and jsonl hold intervals too; others hold grades.",
+    name="path",
+)
+@option("--least-views N", "Number of times a document must have been shown for a query.", type=COUNT, default=10)
+@option("--thresholds X,X,...", "Values at which the grades 1, 2, … begin, such as 0.05,0.15,0.3.", callback=_numbers)
+@option(
+    "--quantiles X,X,...",
+    "Shares of all judgments below which the grades 0, 1, … end, such as 0.5,0.8,0.95.",
+    callback=_numbers,
+)
+@option(
+    "--topics-file", "File with the queries of topics. Judgments are then named by topic; other queries are left out."
+)
+@option("--lenient")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.shape("text", "json", "csv", "tsv")
+@option("--verbose")
+def _qrels(log: str, **typed: Any) -> None:
+    """Turn clicks into judgments with intervals.
+
+    Each query and document gets a value and its 95% interval. eval, compare and report take the file as qrels; judge add takes
+    it as labels of the source clicks.
+
+    \b
+    $ cranfield online qrels online/log -o clicks.csv
+    """
+    from cranfield.commands.clicks import click_qrels
+
+    if typed["thresholds"]:
+        options.refuse_idle("does not go with --thresholds", "quantiles")
+    show_answer(click_qrels, log, **typed)
+
+
 @add_listing(command, "metrics", "online_metrics", "online_metric")
 def _metrics() -> None:
     """List the metrics of experiments, or explain one.

@@ -30,6 +30,7 @@ MEMBERS = {  # the module that has the names, and what holds them: a registry, a
     "round_states": "judging.round_plan:STATES",
     "schedules": "stats.sequential:SCHEDULES",
     "systems": "retrieval:specs",
+    "topic_designs": "pooling.topic_sampling:TOPIC_DESIGNS",
     "users": "experiments.simulated_world:USERS",
     "written_event_formats": "formats.event_files.format:writable",
 }

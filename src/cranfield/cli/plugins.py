@@ -36,6 +36,7 @@ REGISTRIES = (
     "judging.llm.probes:PROBES",
     "judging.policies:LOG_POLICIES",
     "pooling.strategy:STRATEGIES",
+    "pooling.topic_sampling:TOPIC_DESIGNS",
     "retrieval.fusion.method:METHODS",
     "retrieval.fusion.normalisations:NORMS",
     "retrieval.systems_under_test:SYSTEMS",

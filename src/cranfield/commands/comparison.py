@@ -41,7 +41,7 @@ def compare(
     `run_groups` are patterns of the runs (or of more files) that belong to one system. With `label_noise` the judgments are
     a log: a policy decides their grades, which are resampled.
     """
-    question["groups"] = run_groups or None
+    question |= {"groups": run_groups or None, "tests": question.get("tests") or None}
     if inputs.table is not None:
         if label_noise:
             raise ConventionError("label noise: a table of scores holds no labels; give a log and the runs")

@@ -174,6 +174,23 @@ def online_metric(name: str) -> MemberListing:
     return _member(row, [(key, _fact(row[key])) for key in keys if row[key]])
 
 
+def topic_designs() -> MemberListing:
+    """The designs of samples of topics: what their mean describes, probability and description."""
+    from cranfield.pooling.topic_sampling import TOPIC_DESIGNS, design_page
+
+    rows = [design_page(design) for design in TOPIC_DESIGNS.values()]
+    head = ["design", "the mean describes", "what it does"]
+    return _listing(rows, head, ([row["name"], row["represents"], row["about"]] for row in rows))
+
+
+def topic_design(name: str) -> MemberListing:
+    """The full description of one design of samples of topics."""
+    from cranfield.pooling.topic_sampling import TOPIC_DESIGNS, design_page
+
+    row = design_page(type(TOPIC_DESIGNS.named(name)))
+    return _member(row, [(key, _fact(row[key])) for key in ("represents", "formula", "reference")])
+
+
 def estimators() -> MemberListing:
     """The counterfactual estimators with their conditions."""
     from cranfield.experiments.counterfactual.estimator import ESTIMATORS, page

@@ -41,6 +41,7 @@ class Inputs:
     table: str | None = None  # a table of scores instead of judgments and runs
     topics: str | None = None
     weigh_by: str | None = None  # a column of the topics
+    design_weights: bool = False  # whether the topics are a sample whose design gives the weights
     topics_file: str | None = None  # a table of topics: queries, and columns to split or weight by
 
     rel: float | None = None
@@ -177,13 +178,16 @@ class Inputs:
         return table
 
     def weights(self) -> TopicWeights | None:
-        """The weight of each topic from the named column; None if no column is named."""
-        if self.weigh_by is None:
+        """The weight of each topic, from the named column or from the design of the sample; None without weights."""
+        if self.weigh_by is not None and self.design_weights:
+            raise ConventionError("--weigh-by and --design-weights cannot be combined; give one of them")
+        if self.weigh_by is None and not self.design_weights:
             return None
-        from cranfield.evaluation.topics import TopicWeights
+        from cranfield.evaluation.topics import DesignWeights, weights_of_column
 
-        table = self.topic_table(f"--weigh-by {self.weigh_by}")
-        return TopicWeights(self.weigh_by, table.numbers(self.weigh_by), table.where)
+        if self.weigh_by is None:
+            return DesignWeights.of_table(self.topic_table("--design-weights"))
+        return weights_of_column(self.topic_table(f"--weigh-by {self.weigh_by}"), self.weigh_by)
 
     @cached_property
     def queries(self) -> Queries | None:

@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/agreement": ("cranfield judge agree {log} [--round {round}] [--view {by}] [{ranked_runs}] [-m {ranked_by}]",),
     "/backup": ("cranfield backup {ws} -o backup.tar.gz",),
     "/card": ("cranfield collection show {collection}",),
+    "/clicks": ("cranfield online clicks {ws}/events [--model {model}]",),
     "/compare": (
         "cranfield compare {qrels} {one_path} {other_path} [-m {measures}] [--topics {topics_of_category}]",
         "cranfield compare {qrels} {run_paths} [-m {measures}]",

@@ -14,17 +14,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from cranfield.base import registry
+from cranfield.base.errors import DataError
 from cranfield.base.parameters import Real, Whole
 from cranfield.base.registry import Registered, Registry
+from cranfield.experiments.clicks.result_pages import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import Flags, QueryDocuments, ResultPages
+    from cranfield.experiments.clicks.result_pages import ClickCounts, Flags, QueryDocuments, ResultPages
 
 CLICK_MODELS: Registry[type[ClickModel]] = Registry("click model", "click_models", "cranfield.experiments.clicks")
 
@@ -36,8 +38,16 @@ class ClickModel(Registered, ABC):
     formula: ClassVar[str]
     reference: ClassVar[str]
     reads_pages: ClassVar[bool] = False  # whether counts are not enough, so that the pages must stay in memory
+    from_the_top: ClassVar[bool] = False  # whether users examine every document above one that they examine
+    reads_other_clicks: ClassVar[bool] = True  # whether it matters where the other clicks of a page were
+    values_documents: ClassVar[bool] = True  # whether documents have an attractiveness of their own
     pseudo_clicks = Real(1.0, "clicks that every parameter has before the log is read", low=0)
     pseudo_views = Real(2.0, "views that every parameter has before the log is read", low=0)
+
+    @property
+    def needs_pages(self) -> bool:
+        """Whether counts are not enough for the model with these parameters."""
+        return self.reads_pages
 
     @abstractmethod
     def fit(self, data: Any) -> FittedClickModel:
@@ -82,6 +92,39 @@ class FittedClickModel(ABC):
     @abstractmethod
     def simulate(self, pages: ResultPages, rng: np.random.Generator) -> Flags:
         """Clicks of simulated users on the pages."""
+
+    def page_log_likelihoods(self, pages: ResultPages) -> Floats:
+        """The log-likelihood of each page: the mean over its rows of log P(click or not | clicks above).
+
+        A click that the model holds to be impossible makes it -inf.
+        """
+        logs = log_probabilities(self.conditional(pages), pages.clicked)
+        return np.bincount(pages.page, logs, len(pages)) / np.maximum(pages.lengths, 1)
+
+    def log_likelihood(self, pages: ResultPages) -> float:
+        """The mean log-likelihood of the pages."""
+        return float(np.mean(self.page_log_likelihoods(pages)))
+
+    def perplexity(self, pages: ResultPages) -> Floats:
+        """The perplexity of each rank: 2 to the mean -log₂ P(click or not), knowing no clicks. 1 is perfect, 2 a coin."""
+        logs = log_probabilities(self.marginal(pages), pages.clicked)
+        rank = pages.rank - 1
+        return np.asarray(np.exp(-np.bincount(rank, logs) / np.maximum(np.bincount(rank), 1)), np.float64)
+
+
+def log_probabilities(chances: Floats, clicked: Flags) -> Floats:
+    """The log of the probability of what happened on each row; -inf where that is 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(clicked, np.log(chances), np.log1p(-chances)), np.float64)
+
+
+def refuse_single_clicks(model: ClickModel, counts: ClickCounts) -> None:
+    """Raise DataError if no page has two clicks, so that nothing shows whether users read on after a click."""
+    if not counts.clicks[counts.place == BEFORE].any():
+        raise DataError(
+            f"{model.name} estimates whether users read on after a click, but no page of the log has two clicks; "
+            "fit CM or PBM, or log every click of a search"
+        )
 
 
 def page(cls: type[ClickModel]) -> dict[str, Any]:
