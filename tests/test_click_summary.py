@@ -93,9 +93,12 @@ def test_pairs_that_are_rare_or_unjudged_are_left_out_and_counted() -> None:
     grades = np.array([1.0, 2.0, np.nan])
     summary = summarise_clicks(PAGES, grades=grades, fewest_views=2)
     assert (summary.judged, summary.rare, summary.unjudged) == (2, 0, 1)
-    assert summarise_clicks(PAGES, grades=grades, fewest_views=3).judged == 0
+    rare = summarise_clicks(PAGES, grades=grades, fewest_views=3)
+    assert (rare.judged, rare.rare, rare.grades) == (0, 2, ())
+    assert "2 judged pairs seen fewer than 3 times left out" in rare.notes()
+    assert "no document of the log is judged" not in " ".join(rare.notes())
     assert "1 of 3 pairs of a query and a document are not judged" in summary.notes()
-    assert "no clicked or shown document is judged" in summarise_clicks(PAGES, grades=np.full(3, np.nan)).notes()[0]
+    assert "no document of the log is judged" in summarise_clicks(PAGES, grades=np.full(3, np.nan)).notes()[0]
     assert summarise_clicks(PAGES).judged is None
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from browsers import EVIL, Watched
 from clicked import clicked, write_searches
-from cranfield.commands.click_summary import click_summary
+from cranfield.experiments.clicks.click_summary import click_summary
 from cranfield.experiments.log import EventLog
 from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.judging import Event
@@ -33,7 +33,7 @@ def test_the_page_says_what_the_command_says_of_the_same_log(site: Served) -> No
     topics = site.bench.topics()
     assert topics is not None
     judgments = read_qrels(str(site.bench.qrels))
-    expected = click_summary(site.bench.event_log(), judgments=judgments, queries=topics.queries).to_dict()
+    expected = click_summary(site.bench.event_log(), judgments.to_dict(), topics.queries).to_dict()
     assert values["answer"] == expected
     assert expected["pages"] == 400
     assert [row["grade"] for row in expected["grades"]] == [0, 1, 2, 3]

@@ -21,17 +21,23 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
 from cranfield.base.text_layout import counted
+from cranfield.experiments.clicks.click_log import read_pages
+from cranfield.experiments.clicks.model import CLICK_MODELS
+from cranfield.experiments.clicks.result_pages import ClickCounts
+from cranfield.experiments.log import EventLog
 from cranfield.formats.query_text import normalised
 from cranfield.stats.paired import mean_and_error, t_limits
 from cranfield.stats.proportions import wilson_over_clusters
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping, Sequence
 
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.clicks.model import FittedClickModel
     from cranfield.experiments.clicks.result_pages import Numbers, QueryDocuments, ResultPages
 
+MODEL = "PBM"
 RANKS = 10  # ranks of the table
 FEWEST_VIEWS = 10  # pairs seen less often are left out of the table of grades
 MOST_GRADES = 20  # values of grades, as rows of the table
@@ -174,9 +180,9 @@ class ClickSummary(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = list(self.remarks)
-        if self.judged == 0:
+        if self.judged == self.rare == 0:
             notes.append(
-                "no clicked or shown document is judged: judgments join the log by the text of the query; "
+                "no document of the log is judged: judgments join the log by the text of the query; "
                 f"{'--topics-file names' if shell else 'a topics file names'} the query of each topic"
             )
         elif self.judged is not None and self.unjudged:
@@ -246,6 +252,38 @@ def summarise_clicks(
         fewest_views,
         deepest - len(by_rank),
         tuple(remarks),
+    )
+
+
+def click_summary(
+    log: str | os.PathLike[str],
+    judgments: Mapping[str, Mapping[str, float]] | None = None,
+    queries: Mapping[str, str] | None = None,
+    *,
+    model: str = MODEL,
+    lenient: bool = False,
+    memory: str | None = None,
+    ranks: int = RANKS,
+    fewest_views: int = FEWEST_VIEWS,
+    level: float = LEVEL,
+) -> ClickSummary:
+    """The summary of an event log, with a click model fitted to it; `judgments` are grades by topic and document.
+
+    `queries` are the texts of the topics that the judgments belong to; see `grades_of_pairs`.
+    """
+    chosen = CLICK_MODELS.named(model)
+    with EventLog(log) as opened:
+        read = read_pages(opened, lenient=lenient, memory=memory)
+    fitted = chosen.fit(read.pages if chosen.reads_pages else ClickCounts.of(read.pages))
+    return summarise_clicks(
+        read.pages,
+        fitted,
+        None if judgments is None else grades_of_pairs(read.pages.pairs, judgments, queries),
+        model=model,
+        ranks=ranks,
+        fewest_views=fewest_views,
+        level=level,
+        remarks=read.notes,
     )
 
 
