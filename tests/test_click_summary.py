@@ -187,6 +187,15 @@ def test_the_verdict_says_what_the_tables_say(summary: ClickSummary) -> None:
     assert summary.notes()[0] == "one note"
 
 
+def test_few_clicks_say_nothing_of_examination_in_words() -> None:
+    pages, grades = simulated(np.random.default_rng(8), 100, 20)
+    few = summarise_clicks(pages, known(np.ones(len(pages.pairs))), grades, model="PBM", fewest_views=1)
+    assert few.clicks == pages.clicked.sum() < 200
+    assert "is examined" not in few.to_text()
+    assert "corrected for position" not in few.verdict()[-1]
+    assert f"{few.clicks} clicks: below 200, examination by rank is rough" in few.notes()
+
+
 def test_json_and_csv_have_every_rank_and_grade(summary: ClickSummary) -> None:
     values = json.loads(summary.to_json())
     assert [row["rank"] for row in values["ranks"]] == list(range(1, 11))

@@ -779,7 +779,7 @@ def test_a_page_with_clicks_has_two_more_charts_and_the_same_bytes_again(garden:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (("--clicks", "garden/events", "--format", "csv"), 2, "--clicks is for html, md and json, not for csv"),
+        (("--clicks", "garden/events", "--format", "csv"), 2, "--clicks is for html, md, json, not for csv"),
         (("--click-model", "PBM"), 2, "--click-model is for --clicks LOG"),
         (("--clicks", "garden/runs"), 3, "not an event log"),
         (("--clicks", "garden/events", "--click-model", "Nope"), 2, "Nope"),

@@ -135,6 +135,18 @@ def test_hostile_texts_in_queries_and_documents_stay_texts(tmp_path: Path) -> No
         assert "<img" not in opened.client("vic", "viewer").get("/clicks").text
 
 
+def test_a_report_of_the_workbench_has_the_clicks_of_the_page(site: Served) -> None:
+    path = "/report.json?ending=json&measures=AP&clicks=UBM"
+    assert waited(site, path)["state"] == "ready"
+    report = site.client("vic", "viewer").get(path.replace("/report.json", "/report/file")).json()
+    assert report["clicks"] == waited(site, "/clicks.json?model=UBM")["answer"]
+    assert [file["path"] for file in report["inputs"] if file["role"] == "clicks"] == ["events"]
+    text = site.client("vic", "viewer").get(path.replace(".json", "", 1)).text
+    assert "--clicks garden/events --click-model UBM" in text
+    refused = site.client("vic", "viewer").get("/report.json?ending=csv&clicks=UBM")
+    assert (refused.status, "shows clicks" in refused.text) == (400, True)
+
+
 def test_whoever_judges_blind_does_not_see_grades_by_clicks(site: Served) -> None:
     from cranfield.judging.round_plan import Round, RoundItem
     from cranfield.judging.rounds import open_round

@@ -23,7 +23,6 @@ from cranfield.cli.output import about, limits, progress
 
 PLACE = 190
 PARTS = ("means", "pairs", "both")
-WITH_CLICKS = ("html", "md", "json")  # endings that show clicks
 ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
 
 
@@ -82,8 +81,7 @@ def command(ctx: click.Context, /, output: str | None, no_texts: bool, verbose: 
         raise click.UsageError(f"--latex is for tex, not for {ending}")
     if (documents or no_texts) and ending != "html":
         raise click.UsageError(f"{'--collection' if documents else '--no-texts'} is for html, not for {ending}")
-    if how["clicks"] and ending not in WITH_CLICKS:
-        raise click.UsageError(f"--clicks is for {', '.join(WITH_CLICKS[:-1])} and {WITH_CLICKS[-1]}, not for {ending}")
+    _refuse_clicks(ending, how["clicks"])
     if how["click_model"] and not how["clicks"]:
         raise click.UsageError("--click-model is for --clicks LOG; give that too")
     if documents and no_texts:
@@ -116,6 +114,14 @@ def _refuse_unwritable(ending: str, chart: str | None) -> None:
     if (chart is not None) != (ending in CHART_ENDINGS):
         endings = ", ".join(f".{each}" for each in CHART_ENDINGS)
         raise click.UsageError(f"--chart NAME and a file that ends in {endings} go together")
+
+
+def _refuse_clicks(ending: str, clicks: str | None) -> None:
+    """Refuse clicks in a format that does not show them."""
+    from cranfield.reports.writers import WITH_CLICKS
+
+    if clicks and ending not in WITH_CLICKS:
+        raise click.UsageError(f"--clicks is for {', '.join(WITH_CLICKS)}, not for {ending}")
 
 
 def as_typed(ctx: click.Context) -> str:

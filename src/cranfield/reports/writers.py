@@ -247,6 +247,7 @@ def _provenance(report: Report) -> list[str]:
 
 
 TEXT_ENDINGS = ("html", "md", "tex", "json", "csv")
+WITH_CLICKS = ("html", "md", "json")  # those that show clicks
 CHART_ENDINGS = ("svg", "png", "pdf", "vl.json")
 
 
