@@ -260,6 +260,9 @@ def test_rows_of_a_session_are_an_impression_and_clicks_with_positions_from_1(tm
             ("2,ipad,0.0,a,False\n2,ipad,1.0", "2,ipad,4.0,a,False\n2,ipad,5.0"),
             ":2: expected ranks from 0 or 1 on, found 4",
         ),
+        (("1.0,b,True", "2.0,b,True"), ":3: expected a document at rank 1 of this search, found rank 2"),
+        (("1.0,b,True", "0.0,b,True"), ":3: expected a document at rank 1 of this search, found rank 0"),
+        (("3,ipad,0.0", "3,ipad,1.0"), ":4: expected a document at rank 0 of this search, found rank 1"),
     ],
 )
 def test_sessions_that_are_wrong_are_refused_by_row(change, said, tmp_path):

@@ -32,9 +32,8 @@ question = options.together(
     option(
         "--test tests",
         "Significance test; cranfield tests lists them. The first test decides. The name all runs every test. "
-        "Tests of pairs: {all_tests}.",
+        "Tests of pairs: {all_tests}.  [default: randomisation; t with --design-weights]",
         multiple=True,
-        default=["randomisation"],
         metavar="NAME|all",
     ),
     option("--correction", "Correction for the number of pairs and measures. It is one of {corrections}."),
@@ -65,6 +64,7 @@ question = options.together(
     rare("--rel"),
     option("--topics"),
     option("--weigh-by"),
+    option("--design-weights"),
     option("--topics-file"),
     option("--collection-size"),
     options.measure_data,
@@ -75,7 +75,8 @@ question = options.together(
 @question
 @rare(
     "--label-noise",
-    "Redraw the labels of a log of judgments, so that intervals and tests include the assessors' disagreement.",
+    "Redraw the labels of a log of judgments, so that intervals and tests include the assessors' disagreement; or the "
+    "values of a file of online qrels, so that they include the noise of clicks.",
     is_flag=True,
 )
 @rare(

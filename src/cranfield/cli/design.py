@@ -48,9 +48,8 @@ PLACE = 170
 )
 @option(
     "--test TESTS tests",
-    "Tests to plan for. They are {power_tests}.",
+    "Tests to plan for. They are {power_tests}.  [default: t, sign, randomisation; t with --design-weights]",
     multiple=True,
-    default=["t", "sign", "randomisation"],
 )
 @option("--one-sided", "Plan a one-sided test, which only looks for an improvement.", is_flag=True)
 @rare("--sizes N,N,...", "Numbers of topics for the power curve.  [default: round numbers]")
@@ -58,6 +57,8 @@ PLACE = 170
 @option("--resamples", "Number of sign flips in each simulated experiment.", default=1_000)
 @option("--seed")
 @option("--rel")
+@option("--design-weights", "Plan samples of topics from the same query log, by the design of the topics at hand.")
+@option("--topics-file")
 @options.answer("text", "json", "csv", "tsv")
 @options.rules
 def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
@@ -70,6 +71,9 @@ def command(one_sided: bool, tests: tuple[str, ...], **typed: Any) -> None:
         raise click.UsageError("--sd replaces judgments and runs; give one or the other")
     else:
         options.refuse_reading(inputs, "--sd")
+        options.refuse_idle("is for the topics of runs, and --sd reads none", "design_weights", "topics_file")
+    needs = "goes with --design-weights, or files that name topics by the text of their query"
+    options.expect_use(needs, "topics_file")
     side = "greater" if one_sided else "two-sided"
-    how |= {"tests": options.words(tests), "alternative": side}
+    how |= {"tests": options.words(tests) or None, "alternative": side}
     show_answer(design, inputs, counting="tests", **how, **display)

@@ -45,6 +45,7 @@ PLACE = 90
 @option("--seed", "Seed for the random numbers of --bounds.")
 @option("--by")
 @option("--weigh-by")
+@option("--design-weights")
 @option("--topics-file")
 @option("--per-topic")
 @option(
@@ -61,15 +62,16 @@ def command(by: str | None, bounds: str | None, **typed: Any) -> None:
     inputs, display, how = options.split(typed)
     if display["shape"] == "trec" and (by or bounds):
         raise click.UsageError("--format trec has no place for bounds or categories; try tsv")
-    if inputs.weigh_by and (by or bounds or display["shape"] == "trec"):
+    weights = "--weigh-by" if inputs.weigh_by else "--design-weights" if inputs.design_weights else ""
+    if weights and (by or bounds or display["shape"] == "trec"):
         beside = "--by" if by else "--bounds" if bounds else "--format trec"
-        raise click.UsageError(f"--weigh-by does not go with {beside}")
+        raise click.UsageError(f"{weights} does not go with {beside}")
     if by and (bounds or (display["per_topic"] and display["shape"] != "json")):
         raise click.UsageError(f"--by does not go with {'--bounds' if bounds else '--per-topic'}")
     if not bounds:
         options.refuse_idle("goes with --bounds", "seed")
     options.expect_use(options.COMPARES, "baseline")
     if not display["per_topic"]:
-        needs = "goes with --by, --weigh-by, --per-topic, or files that name topics by the text of their query"
+        needs = "goes with --by, --weigh-by, --design-weights, --per-topic, or files that name topics by the text of their query"
         options.expect_use(needs, "topics_file")
     show_answer(evaluate, inputs, by=by, bounds=bounds, counting="runs scored", **how, **display)

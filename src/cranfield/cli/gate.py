@@ -68,6 +68,7 @@ PLACE = 180
 @rare("--rel")
 @option("--topics")
 @option("--weigh-by")
+@option("--design-weights")
 @option("--topics-file")
 @option(
     "--junit FILE",

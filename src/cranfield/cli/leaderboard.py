@@ -24,7 +24,10 @@ PLACE = 130
 @options.runs_or_table()
 @option("--sort MEASURE", "Measure that ranks the runs.  [default: the first of --measures]")
 @option("--judged", name="k")
-@option("--test NAME", "Test that forms the tiers. It is {separating_tests}.", default="randomisation")
+@option(
+    "--test NAME",
+    "Test that forms the tiers. It is {separating_tests}.  [default: randomisation; t with --design-weights]",
+)
 @option("--correction", "Correction of paired tests for the number of pairs of runs. It is one of {corrections}.")
 @option("--alpha", "Significance level of the tiers.")
 @option("--confidence level", "Confidence level of the rank intervals.")
@@ -34,6 +37,7 @@ PLACE = 130
 @option("--rel")
 @option("--topics")
 @option("--weigh-by")
+@option("--design-weights")
 @option("--topics-file")
 @option("--digits", "Number of decimals in the text table.", default=4)
 @options.answer("text", "json", "csv", "tsv", "markdown")

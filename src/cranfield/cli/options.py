@@ -245,8 +245,8 @@ DECLARED: dict[str, dict[str, Any]] = {
     ),
     "--topics-file FILE": _rarely(
         "File with the texts of the topics. It is a table (TSV, CSV, JSON lines, Parquet), a file of TREC topics, "
-        "or a collection. The other columns of a table serve --by and --weigh-by.  [default: the collection's topics, "
-        "if QRELS is a collection]",
+        "or a collection. The other columns of a table serve --by, --weigh-by and --design-weights.  "
+        "[default: the collection's topics, if QRELS is a collection]",
         type=COLLECTION,
     ),
     "--by COLUMN": _usually(
@@ -255,6 +255,12 @@ DECLARED: dict[str, dict[str, Any]] = {
     "--weigh-by COLUMN": _rarely(
         "Column of the topics file with a weight per topic, such as traffic. Weighted means and tests are shown "
         "next to the unweighted ones."
+    ),
+    "--design-weights": _rarely(
+        "Weight sampled topics so that means describe all traffic. The columns frequency and inclusion_probability of the "
+        "topics file state the sample; cranfield topics sample writes them. Intervals and the t test use the variance of "
+        "the sampling design.",
+        is_flag=True,
     ),
     "--rel N": _usually(
         "Lowest relevant grade, unless a measure states it.  [default: 1, or the collection's]", type=float

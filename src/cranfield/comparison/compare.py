@@ -192,7 +192,7 @@ class ComparisonOptions(OptionsWithoutWeights, total=False):
     """For type checkers: the keyword options of `compare`, for functions that pass them on."""
 
     baselines: str | Iterable[str] | None
-    tests: str | Iterable[str]
+    tests: str | Iterable[str] | None
     correction: str
     alpha: float
     level: float
@@ -217,7 +217,7 @@ def compare(
     measures: str | Measure | Iterable[str | Measure] | None = None,
     *,
     baselines: str | Iterable[str] | None = None,
-    tests: str | Iterable[str] = ("randomisation",),
+    tests: str | Iterable[str] | None = None,
     correction: str = "holm",
     alpha: float = 0.05,
     level: float = 0.95,
@@ -239,8 +239,9 @@ def compare(
 
     `scores` are Scores, or judgments by which `runs` are scored with `measures` first (then the options of `Evaluator`
     are allowed too). Without `baselines` every pair is compared; otherwise each other run with each baseline. The first
-    of `tests` decides; `all` runs every test. `correction` covers all pairs and measures. The default of `resamples` is
-    100,000, or as many as a p-value needs to be significant after correction.
+    of `tests` decides (default: randomisation, or t with design weights); `all` runs every test. `correction` covers all
+    pairs and measures. The default of `resamples` is 100,000, or as many as a p-value needs to be significant after
+    correction.
 
     `alternative` is two-sided, greater, less, better or worse, for a run against its baseline; intervals are then
     one-sided as well. `simultaneous` intervals hold jointly at the level. `rope` is the largest difference that does
@@ -249,7 +250,8 @@ def compare(
     `"dense=dense.seed*"`) or a mapping of names to patterns or runs.
 
     `weights` give the weight of each topic: a mapping, or the name of a column where the judgments are a collection;
-    unweighted numbers are in `pair.unweighted`. `label_noise` gives the probabilities of other grades
+    unweighted numbers are in `pair.unweighted`. `DesignWeights` of topics that were sampled from a log make the
+    differences describe all traffic. `label_noise` gives the probabilities of other grades
     (`{topic: {document: {grade: probability}}}`); grades are then redrawn `label_draws` times.
 
     >>> scores = Scores.from_table([[0.1, 0.3], [0.2, 0.5], [0.4, 0.5], [0.3, 0.4]], ["bm25", "dense"], measure="AP")
@@ -273,7 +275,7 @@ def compare(
 
 def evidence_of(
     scored: ScoredRuns,
-    tests: str | Iterable[str],
+    tests: str | Iterable[str] | None,
     correction: str,
     resamples: int | None = None,
     *,
@@ -294,10 +296,9 @@ def evidence_of(
     p_values = len(names_of_pairs) * len(scored.scores.measures)
     by = systems.weighed_by
     if by and systems.has_seeds(*names):
-        refuse_unweighable([any_test(SEEDS)], by)
-    settings = read_settings(
-        tests, correction, resamples, systems=len(names), p_values=p_values, weighed_by=by, **numbers
-    )
+        refuse_unweighable([any_test(SEEDS)], by, systems.designed)
+    weighing: dict[str, Any] = {"weighed_by": by, "designed": systems.designed}
+    settings = read_settings(tests, correction, resamples, systems=len(names), p_values=p_values, **weighing, **numbers)
     _refuse_strangers(systems, names_of_pairs)
     return compare_systems(systems, settings, names_of_pairs, baseline_names, scored.judged)
 

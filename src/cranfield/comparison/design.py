@@ -10,21 +10,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Layout, Lines, Part, Table, plain
-from cranfield.comparison.score_tables import Progress, comparable, upward_table
-from cranfield.comparison.settings import known_names, named_correction, refuse_extremes, refuse_shares, round_up
+from cranfield.comparison.score_tables import Progress, comparable, complete, upward_table
+from cranfield.comparison.settings import (
+    DESIGN_TEST,
+    known_names,
+    named_correction,
+    refuse_extremes,
+    refuse_shares,
+    refuse_unweighable,
+    round_up,
+)
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.scores import Scores
 from cranfield.stats import power as planning
 from cranfield.stats.correction import correction
 from cranfield.stats.many_groups import two_way_anova
 from cranfield.stats.power import Design, anova_power, power_tests, sample_size
+from cranfield.stats.sampled_means import sampled_mean
 from cranfield.stats.tests_by_name import TESTS
 
 if TYPE_CHECKING:
@@ -196,7 +205,7 @@ def design(
     systems: int | None = None,
     correction: str = "holm",
     family: int | None = None,
-    tests: str | Iterable[str] = DEFAULT_TESTS,
+    tests: str | Iterable[str] | None = None,
     alternative: str = "two-sided",
     sizes: Iterable[int] | None = None,
     trials: int = 2_000,
@@ -213,10 +222,14 @@ def design(
     randomisation and wilcoxon; the last two are simulated with `trials` experiments each. Tests are planned at the
     level that `correction` leaves to one of `family` p-values (default: all pairs of systems by all measures).
 
+    With `DesignWeights` (of `Scores`, or as `weights`), the plan is for samples of n topics from the same query log by
+    the same design, and for the t-test by its variance.
+
     >>> design(sd=0.2, difference=0.05, tests="t").plans[0].sentence()
     't: to find a difference of 0.05 with power 0.8 takes 128 topics'
     """
-    names = known_names("tests", tests, [name for some in power_tests() for name in some])
+    known = [name for some in power_tests() for name in some]
+    names = [*DEFAULT_TESTS] if tests is None else known_names("tests", tests, known)
     refuse_shares(power=power, alpha=alpha)
     refuse_below(2, **{"the number of topics": n, "systems": systems})
     refuse_below(1, family=family, trials=trials, resamples=resamples, **{"trials times resamples": trials * resamples})
@@ -231,6 +244,16 @@ def design(
     else:
         if not isinstance(scores, Scores):
             scores = Evaluator(scores, measures or "nDCG@10", **options).evaluate(runs)
+        if scores.weights is not None and scores.weights.designed:
+            names = [DESIGN_TEST] if tests is None else names
+            refuse_unweighable([TESTS[name] for name in names], scores.weights.by, designed=True)
+            if systems is not None:
+                raise ConventionError("systems: an ANOVA does not support design weights; leave systems out")
+            family = family or math.comb(len(scores.runs), 2) * len(scores.measures)
+            question = SampledQuestion(difference, power, alpha, corrected_by.name, family, alternative, n)
+            grid = None if sizes is None else tuple(sizes)
+            sampled = [_sampled_plan(scores, name, question, grid, remarks) for name in scores.measures]
+            return PowerPlans(sampled, trials, resamples, seed, remarks)
         variances = [_variance_from_scores(scores, name, difference, n, systems, remarks) for name in scores.measures]
         family = family or math.comb(systems or len(scores.runs), 2) * len(variances)
     chance: dict[str, Any] = {"alpha": corrected_by.level_of_one(alpha, family), "trials": trials}
@@ -327,6 +350,77 @@ def _plan(
     facts = {**vars(variance), **corrected, "level": by_t.alpha, "sd": by_t.spread, "systems": variance.systems or 2}
     del facts["spread"]
     return PowerPlan(**facts, power=power, alternative=by_t.alternative, sizes=grid, tests=tuple(rows))
+
+
+class SampledQuestion(NamedTuple):
+    """What a sample of topics is planned for; `n` is the number of topics at hand if it is not that of the scores."""
+
+    difference: float | None
+    power: float
+    alpha: float
+    correction: str
+    family: int
+    alternative: str
+    n: int | None
+
+
+def _sampled_plan(
+    scores: Scores, name: str, question: SampledQuestion, sizes: tuple[int, ...] | None, remarks: list[str]
+) -> PowerPlan:
+    """The plan for one measure, for samples of topics from the same log by the same design."""
+    from cranfield.stats.sampled_power import SampledDifferences
+
+    weights, runs = scores.weights, scores.runs
+    assert weights is not None
+    if not comparable(scores.measures[name]):
+        raise ConventionError(f"{name} is not a mean over topics; take another measure")
+    if len(runs) < 2:
+        raise DataError(f"expected two runs or more, to see how their differences vary; found {len(runs)}")
+    table, there = upward_table(scores, name, remarks), np.flatnonzero(complete(scores, name)).tolist()
+    topics = [scores.topics[t] for t in there]
+    sample = weights.sample(topics)
+    assert sample is not None
+    if sample.no_interval:
+        raise DataError(f"{name}: no plan by design weights: {sample.no_interval.replace('value', 'topic')}")
+    means = sampled_mean(table.T, sample)
+    target = float(means.max() - means.min()) if question.difference is None else question.difference
+    one, other = np.triu_indices(len(runs), 1)
+    level = named_correction(question.correction).level_of_one(question.alpha, question.family)
+    plan = SampledDifferences((table[:, other] - table[:, one]).T, sample, level, question.alternative)  # type: ignore[arg-type]
+    if not plan.error(len(topics)) or not target > 0:
+        raise DataError(
+            f"{name}: the runs do not differ on the topics that were drawn by chance, which tells no variance"
+        )
+    n = len(topics) if question.n is None else question.n
+    needed, error = plan.sample_size(target, question.power), plan.error(len(topics))
+    for size in sizes or ():
+        refuse_below(2, **{"the number of topics": size})
+    grid = round_sizes(needed, n) if sizes is None else tuple(sorted({int(size) for size in sizes}))
+    if plan.population <= max(grid):
+        remarks.append(f"{name}: the log has about {plan.population:,} queries; a sample of all of them has no error")
+    numbers = needed, plan.power(n, target), plan.detectable(n, question.power)
+    by_test = ByTest(DESIGN_TEST, "mean", *numbers, tuple(plan.power(size, target) for size in grid))
+    pairs = f"{runs[1]} against {runs[0]}" if len(runs) == 2 else f"{len(runs)} runs"
+    drawn = f"{len(topics)} sampled topics, {int((~sample.drawn).sum())} of them certain"
+    about = (
+        f"{pairs} on {drawn}, standard error of the difference {error:.4g}; topics are sampled anew by the same design"
+    )
+    return PowerPlan(
+        name,
+        about,
+        n,
+        error * math.sqrt(sample.effective_size),
+        target,
+        question.difference is None,
+        question.power,
+        question.alpha,
+        level,
+        question.correction,
+        question.family,
+        question.alternative,
+        grid,
+        (by_test,),
+    )
 
 
 def round_sizes(needed: int, n: int | None) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.base.kernels.table import Floats
+    from cranfield.stats.sampled_means import ProbabilitySample
 
 
 Names: TypeAlias = "list[tuple[str, str]]"
@@ -180,7 +181,8 @@ def _by_measure(
         topics = np.frombuffer(there, np.bool_)
         a, b = (values[[place[pair[side]] for pair in block]][:, topics] for side in (0, 1))
         w = None if weights is None else weights[topics]
-        described = _describe_pairs(measure, block, a, b, settings, lower, w)
+        sample = systems.sample_of([systems.scores.topics[t] for t in np.flatnonzero(topics).tolist()])
+        described = _describe_pairs(measure, block, a, b, settings, lower, w, sample)
         if w is not None:
             described = _with_unweighted(described, a, b, settings, lower, systems.weighed_by, test)
         if not topics.all():
@@ -189,10 +191,11 @@ def _by_measure(
         if not test:
             continue
         alone = [k for k, pair in enumerate(block) if not systems.has_seeds(*pair)] if topics.any() else []
-        for k, outcomes in zip(alone, _outcomes(a[alone], b[alone], settings, lower, w), strict=True):
+        for k, outcomes in zip(alone, _outcomes(a[alone], b[alone], settings, lower, w, sample), strict=True):
             pairs[block[k]] = _with_tests(pairs[block[k]], outcomes, settings.test, lower)
         if settings.one_sided:
-            opposites = _deciding_p(a[alone], b[alone], settings, settings.question(lower, opposite=True, weights=w))
+            opposite = settings.question(lower, opposite=True, weights=w, sample=sample)
+            opposites = _deciding_p(a[alone], b[alone], settings, opposite)
             pairs |= {block[k]: replace(pairs[block[k]], opposite=p) for k, p in zip(alone, opposites, strict=True)}
     return [
         _over_seeds(systems, settings, pairs[two]) if test and systems.has_seeds(*two) else pairs[two]
@@ -220,6 +223,7 @@ def _describe_pairs(
     settings: ComparisonSettings,
     lower_is_better: bool,
     weights: Floats | None = None,
+    sample: ProbabilitySample | None = None,
 ) -> list[RunPair]:
     """Means, differences, intervals, effects and wins of pairs over the same topics; with weights there is no d_z."""
     n = a.shape[1]
@@ -228,7 +232,7 @@ def _describe_pairs(
         return [RunPair(measure, one, other, 0, *undefined, 0, 0, 0, reason=NO_TOPIC) for one, other in block]
     d = differences(a, b)
     means = [each.mean(axis=1) if weights is None else weighted_mean(each, weights) for each in (a, b, d)]
-    question = settings.question(lower_is_better, weights=weights)
+    question = settings.question(lower_is_better, weights=weights, sample=sample)
     interval = intervals()[settings.interval].outcomes(a, b, question)
     effect = d_z_of_rows(a, b) if weights is None else np.full(len(a), NAN)
     around = d_z_intervals(effect, n, question.tails) if n > 1 and weights is None else (effect, effect)
@@ -286,7 +290,12 @@ def _without_mean(systems: Systems, pair: RunPair, why: str) -> RunPair:
 
 
 def _outcomes(
-    a: Floats, b: Floats, settings: ComparisonSettings, lower_is_better: bool, weights: Floats | None
+    a: Floats,
+    b: Floats,
+    settings: ComparisonSettings,
+    lower_is_better: bool,
+    weights: Floats | None,
+    sample: ProbabilitySample | None,
 ) -> list[dict[str, SignificanceResult]]:
     """The result of each test for each row of `a` (the baseline) and `b`.
 
@@ -295,7 +304,7 @@ def _outcomes(
     if not len(a):
         return []
     tests = settings.paired_tests(binary=bool(np.isin(a, (0.0, 1.0)).all() and np.isin(b, (0.0, 1.0)).all()))
-    question, columns = settings.question(lower_is_better, weights=weights), {}
+    question, columns = settings.question(lower_is_better, weights=weights, sample=sample), {}
     for name, one in tests.items():
         test = one.without_interval if len(tests) == 1 else one.outcomes
         columns[name] = test(a, b, question.asked_again())

@@ -30,7 +30,7 @@ from cranfield.comparison.score_tables import (
     too_few_topics,
     upward_table,
 )
-from cranfield.comparison.settings import find_named, refuse_shares, refuse_unweighable
+from cranfield.comparison.settings import DEFAULT_TEST, default_test, find_named, refuse_shares, refuse_unweighable
 from cranfield.evaluation.evaluate import Evaluator
 from cranfield.evaluation.scores import Scores
 from cranfield.stats.many_groups import letters
@@ -101,6 +101,7 @@ class Leaderboard(Answer):
     seed: int
     scores: Scores
     remarks: list[str] = field(default_factory=list)
+    by_design: bool = False  # whether rank intervals come from tests of all pairs, by the design of a sample of topics
 
     def row(self, run: str) -> LeaderboardRow:
         """The row of a run."""
@@ -114,6 +115,11 @@ class Leaderboard(Answer):
         corrected = f", {self.correction} over all pairs by this measure" if self.correction else ""
         kind = RANK_INTERVALS[self.rank_intervals]
         ranked = f"by {self.scores.weighted_name(self.sort)}"
+        if self.by_design:
+            ranked += (
+                f"; ranks: {100 * self.level:g} % intervals {kind.promise} ({self.test} tests of all pairs by the variance of "
+                "the sampling design, Holm)"
+            )
         if self.rank_draws:
             source = f"{kind.way}, {self.rank_draws} redraws of the topics, seed {self.seed}"
             ranked += (
@@ -195,7 +201,8 @@ class Leaderboard(Answer):
     def usual(self) -> bool:
         """Whether all settings are defaults."""
         settings = self.sort, self.test, self.correction, self.alpha, self.level, self.rank_intervals, self.seed
-        return settings == (self.measures[0], "randomisation", "holm", 0.05, 0.95, "simultaneous", 0)
+        default = default_test(self.scores.weights is not None and self.scores.weights.designed)
+        return settings == (self.measures[0], default, "holm", 0.05, 0.95, "simultaneous", 0)
 
     def _beside(self) -> dict[str, list[float]]:
         """The columns after the means, with one number per row.
@@ -223,10 +230,12 @@ class Leaderboard(Answer):
             return
         if how.states_defaults or not self.usual:
             yield self.how()
-        elif self.rank_draws:
+        elif self.rank_draws or self.by_design:
             intervals = f"ranks: simultaneous {100 * self.level:g}% intervals"
             yield f"{intervals}; a shared tier letter: not told apart at {self.alpha:g}"
-        if self.scores.weights is not None:
+        if self.scores.weights is not None and (
+            how.medium != "text" or self.scores.external
+        ):  # else see the last lines
             yield self.scores.weights.in_words(self.scores.topics)
         if how.medium == "text" and not self.scores.external and (how.states_defaults or not self.scores.usual):
             yield Lines(self.scores.basis(), dim=True)
@@ -262,7 +271,7 @@ def leaderboard(
     *,
     sort: str | Measure | None = None,
     k: int = 10,
-    test: str = "randomisation",
+    test: str | None = None,
     correction: str = "holm",
     alpha: float = 0.05,
     level: float = 0.95,
@@ -276,28 +285,43 @@ def leaderboard(
     """Rank runs by a measure, with intervals of the ranks.
 
     Give `Scores`, or judgments, runs and measures as to `evaluate` (then the board also has judged@k and micro
-    averages). `sort` is the measure that ranks, the first if not given. `test` is a paired test by name (randomisation,
-    t …), whose p-values `correction` corrects over all pairs, as `compare` does, or a test of all runs at once:
-    randomised-tukey, tukey. `rank_intervals` hold at `level` for all runs at once (simultaneous) or for each run alone
-    (marginal); those by plain bootstrap do not hold where runs are close. `resamples` is the number for ranks and for
-    randomised-tukey; paired tests use as many as `compare` needs. `weights` give the weight of each topic, as in
-    `compare`: weighted means then rank and separate the runs, and are shown next to the others.
+    averages). `sort` is the measure that ranks, the first if not given. `test` is a paired test by name (default:
+    randomisation, or t with design weights), whose p-values `correction` corrects over all pairs, as `compare` does, or
+    a test of all runs at once: randomised-tukey, tukey. `rank_intervals` hold at `level` for all runs at once
+    (simultaneous) or for each run alone (marginal); those by plain bootstrap do not hold where runs are close.
+    `resamples` is the number for ranks and for randomised-tukey; paired tests use as many as `compare` needs. `weights`
+    give the weight of each topic, as in `compare`: weighted means then rank and separate the runs, and are shown next to
+    the others. With design weights, rank intervals come from t tests of all pairs.
     """
     refuse_shares(alpha=alpha, level=level)
     refuse_below(1, **{"judged@k: k": k})
     refuse_below(100, resamples=resamples)
     refuse_below(0, seed=seed)
-    pair_test, kind = test_of_pairs(test), find_named(RankInterval.named, rank_intervals)
+    pair_test, kind = test_of_pairs(test or DEFAULT_TEST), find_named(RankInterval.named, rank_intervals)
     scored = _scored(scores, runs, measures, k, {**options, "weights": weights}, progress)
     by = scored.scores.weights
     if by is not None:
-        refuse_unweighable([pair_test], by.by)
+        pair_test = test_of_pairs(test or default_test(by.designed))
+        refuse_unweighable([pair_test], by.by, by.designed)
+        if by.designed and kind.name != "simultaneous":
+            raise ConventionError(
+                f"rank_intervals: with design weights there are simultaneous ones only, got {kind.name}"
+            )
     name = list(scored.scores.measures)[scored.scores.sort_column(sort) if sort is not None else 0]
     ordered = scored.scores.sort(name)
     remarks: list[str] = []
     ranks, tiers, draws = [UNRANKED] * len(ordered.runs), [""] * len(ordered.runs), 0
     table = _rankable(ordered, name, remarks)
-    if table is not None:
+    by_design = by is not None and by.designed
+    if table is not None and by_design:
+        reason = _untestable(ordered, name)
+        if reason:
+            remarks.append(f"no rank intervals and no tiers: {reason}")
+        else:
+            apart = _apart_by_pairs(ordered, name, str(pair_test), correction, alpha, seed, remarks)
+            tiers = letters(ordered.ranking(list(ordered.measures).index(name)) * _up(ordered, name), apart)
+            ranks = _ranks_by_pairs(ordered, name, str(pair_test), level, seed)
+    elif table is not None:
         w = None if by is None else by.of(ordered.topics)[complete(ordered, name)]
         low, high, draws = kind.ranges(table, level, resamples, np.random.default_rng(seed), w)
         first = first_in_redraws(table, resamples, np.random.default_rng(seed), w)
@@ -314,7 +338,8 @@ def leaderboard(
     rows = _rows(ordered, name, ranks, tiers, scored, f"Judged@{k}")
     corrected = "" if isinstance(pair_test, TestOfMany) else correction
     settings = str(pair_test), corrected, alpha, level, kind.name, draws, resamples, seed
-    return Leaderboard(rows, list(ordered.measures), name, k, *settings, ordered, remarks)
+    by_design = by_design and any(row.low is not None for row in rows)
+    return Leaderboard(rows, list(ordered.measures), name, k, *settings, ordered, remarks, by_design)
 
 
 def _scored(
@@ -383,6 +408,30 @@ def _apart_at_once(
     apart: npt.NDArray[np.bool_] = outcome.differ(alpha)
     np.fill_diagonal(apart, False)
     return apart
+
+
+def _untestable(scores: Scores, name: str) -> str:
+    """Why a sample of topics gives no test of a difference by this measure; empty if it does."""
+    there = np.flatnonzero(complete(scores, name)).tolist()
+    sample = None if scores.weights is None else scores.weights.sample([scores.topics[t] for t in there])
+    return "" if sample is None else sample.no_interval.replace("value", "topic")
+
+
+def _ranks_by_pairs(scores: Scores, name: str, test: str, level: float, seed: int) -> list[Ranks]:
+    """The interval of each rank from tests of all pairs: 1 + the runs shown to be better, to all − the runs shown to be worse.
+
+    Holm's correction over all pairs makes the intervals hold for all ranks at once.
+    """
+    apart = _apart_by_pairs(scores, name, test, "holm", 1 - level, seed, [])
+    means = scores.ranking(list(scores.measures).index(name)) * _up(scores, name)
+    better, worse = ((apart & way).sum(axis=1) for way in (means > means[:, None], means < means[:, None]))
+    spans = zip((1 + better).tolist(), (len(means) - worse).tolist(), strict=True)
+    return [(low, high, math.nan) for low, high in spans]
+
+
+def _up(scores: Scores, name: str) -> float:
+    """1 if higher is better, -1 if lower is better."""
+    return -1.0 if scores.measures[name].lower_is_better else 1.0
 
 
 def _apart_by_pairs(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.evaluate import Evaluator
     from cranfield.evaluation.hits import Hits
     from cranfield.evaluation.scores import Scores
+    from cranfield.stats.sampled_means import ProbabilitySample
 
 
 Progress: TypeAlias = "Callable[[int, int | None], None]"
@@ -198,6 +199,15 @@ class Systems:
     def weights_of(self, topics: list[str]) -> Floats | None:
         """The weights of some topics; None without weights."""
         return None if self.scores.weights is None else self.scores.weights.of(topics)
+
+    @property
+    def designed(self) -> bool:
+        """Whether the weights come from the design of a sample of topics."""
+        return self.scores.weights is not None and self.scores.weights.designed
+
+    def sample_of(self, topics: list[str]) -> ProbabilitySample | None:
+        """How some topics were sampled; None without design weights."""
+        return None if self.scores.weights is None else self.scores.weights.sample(topics)
 
     def lower_is_better(self, measure: str) -> bool:
         """Whether a lower value of this measure is better."""

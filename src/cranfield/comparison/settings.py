@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.stats.method import SignificanceTest
+    from cranfield.stats.sampled_means import ProbabilitySample
 
 
 T = TypeVar("T")
 ALTERNATIVES = ("two-sided", "greater", "less", "better", "worse")
 OPPOSITES: dict[str, Alternative] = {"greater": "less", "less": "greater"}
 DEFAULT_TEST = "randomisation"
+DESIGN_TEST = "t"  # the default for topics with design weights
 DEFAULT_RESAMPLES, MOST_RESAMPLES = 100_000, 1_000_000
 
 
@@ -124,12 +126,17 @@ class ComparisonSettings:
         return cast("Alternative", self.alternative)
 
     def question(
-        self, lower_is_better: bool, opposite: bool = False, weights: npt.NDArray[np.float64] | None = None
+        self,
+        lower_is_better: bool,
+        opposite: bool = False,
+        weights: npt.NDArray[np.float64] | None = None,
+        sample: ProbabilitySample | None = None,
     ) -> SignificanceSettings:
         """The settings of a test (or of its one-sided opposite), with random numbers that start anew for every pair."""
         direction = self.direction(lower_is_better)
         direction = OPPOSITES.get(direction, direction) if opposite else direction
-        return SignificanceSettings(direction, self.level, self.resamples, np.random.default_rng(self.seed), weights)
+        rng = np.random.default_rng(self.seed)
+        return SignificanceSettings(direction, self.level, self.resamples, rng, weights, sample)
 
 
 def _with_rope(one: Test, rope: float | None) -> Test:
@@ -139,30 +146,37 @@ def _with_rope(one: Test, rope: float | None) -> Test:
 
 
 def read_settings(
-    tests: str | Iterable[str],
+    tests: str | Iterable[str] | None,
     corrected_by: str,
     resamples: int | None,
     *,
     systems: int,
     p_values: int,
     weighed_by: str = "",
+    designed: bool = False,
     **numbers: Any,
 ) -> ComparisonSettings:
     """Read and check the settings; names may be aliases. `all` means every test, with weights every test that supports them.
 
+    `designed` says that the weights come from the design of a sample; the default test is then another.
+
     The default number of resamples is large enough for so many p-values to become significant after correction.
     """
-    names = split_names(tests)
+    default = default_test(designed)
+    names = [default] if tests is None else split_names(tests)
     if not names:
         raise ConventionError("no test given; try randomisation, or all")
     every = [*TESTS.values(), *(TESTS_OF_MANY.values() if systems > 2 else ())]
-    every = [one for one in every if one.weighable or not weighed_by]
+    every = [one for one in every if not weighed_by or can_weigh(one, designed)]
     methods = [one for name in names for one in (every if name == "all" else [find_named(find_test, name, "all, ")])]
     if weighed_by:
-        refuse_unweighable(methods, weighed_by)
+        refuse_unweighable(methods, weighed_by, designed)
+        interval = numbers.get("interval", "t")
+        if designed and interval in intervals() and not intervals()[interval].design_based:
+            raise ConventionError(f"interval: {interval} cannot use the design of the sample; t can")
     pairwise = list(dict.fromkeys(str(one) for one in methods if isinstance(one, Test)))
     at_once = dict.fromkeys(name for one in methods if isinstance(one, TestOfMany) for name in one.with_it)
-    deciding = find_test(next((name for name in names if name != "all"), DEFAULT_TEST))
+    deciding = find_test(next((name for name in names if name != "all"), default))
     corrected_by = named_correction(corrected_by).name
     if resamples is None:
         alone = pairwise[0] if len(pairwise) == 1 else ""  # with other tests beside it that would take too long
@@ -185,13 +199,24 @@ def read_settings(
     return settings
 
 
-def refuse_unweighable(tests: Iterable[SignificanceTest], weighed_by: str) -> None:
-    """Raise ConventionError for a test that does not support weights."""
+def default_test(designed: bool) -> str:
+    """The name of the test that decides if none was requested."""
+    return DESIGN_TEST if designed else DEFAULT_TEST
+
+
+def can_weigh(test: SignificanceTest, designed: bool) -> bool:
+    """Whether a test supports weights; those of a sample if `designed`."""
+    return test.design_based if designed else test.weighable
+
+
+def refuse_unweighable(tests: Iterable[SignificanceTest], weighed_by: str, designed: bool = False) -> None:
+    """Raise ConventionError for a test that does not support weights (design weights of a sample if `designed`)."""
+    what = "design weights" if designed else "weights"
     for one in tests:
-        if not one.weighable:
-            able = ", ".join(name for name, each in TESTS.items() if each.weighable)
+        if not can_weigh(one, designed):
+            able = ", ".join(name for name, each in TESTS.items() if can_weigh(each, designed))
             raise ConventionError(
-                f"{one.name} does not support weights (topics are weighted by {weighed_by}); tests that do: {able}"
+                f"{one.name} does not support {what} (topics are weighted by {weighed_by}); tests that do: {able}"
             )
 
 

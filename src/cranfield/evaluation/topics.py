@@ -5,6 +5,9 @@ single topic is named; of several topics the first are named and all are counted
 
 A weight (traffic, importance) is known before anything is scored. Every topic that is scored needs one; a weight of 0
 leaves the topic out. Only the ratios between weights matter.
+
+Topics that were sampled from a query log have design weights: frequency / inclusion probability. Their mean describes
+all searches of the log, and its error comes from the design of the sample.
 """
 
 from __future__ import annotations
@@ -13,19 +16,21 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.qrels import Queries
-from cranfield.base.text_layout import listed
+from cranfield.base.text_layout import counted, listed, name_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.base.conventions import Conventions
     from cranfield.base.kernels.table import Floats
+    from cranfield.formats.topic_tables import TopicTable
+    from cranfield.stats.sampled_means import ProbabilitySample
 
 
 MANY = 5  # more runs than this share one sentence
@@ -156,6 +161,7 @@ class TopicWeights:
     values: Mapping[str, float]
     where: str = ""  # the file or collection that they come from
     left_out: tuple[str, ...] = ()  # topics of weight 0
+    designed: ClassVar[bool] = False  # whether the weights come from the design of a sample
 
     def fitted(self, topics: Sequence[str]) -> TopicWeights:
         """The weights of some topics, which all need one; topics of weight 0 are left out."""
@@ -176,6 +182,10 @@ class TopicWeights:
     def of(self, topics: Sequence[str]) -> Floats:
         """The weights of topics in their order."""
         return np.array([self.values[topic] for topic in topics], np.float64)
+
+    def sample(self, topics: Sequence[str]) -> ProbabilitySample | None:
+        """How topics were drawn from a larger population; None if the weights are no design weights."""
+        return None
 
     def effective(self, topics: Sequence[str]) -> float:
         """The effective number of topics: so many topics of equal weight carry as much information (Kish, 1965)."""
@@ -208,8 +218,275 @@ class TopicWeights:
         }
 
 
+FREQUENCY, PROBABILITY, DESIGN, STRATUM = "frequency", "inclusion_probability", "design", "stratum"
+TOP = "top"  # the design that takes the most frequent queries
+CERTAIN = 1 - 1e-9  # probabilities from here on are 1, but for rounding
+NEARLY = 0.01  # relative difference up to which ratios count as equal; probabilities in files are rounded
+
+
+class SampledTopic(NamedTuple):
+    """One topic of a sample from a query log: its searches, the probability that it was drawn, and its stratum."""
+
+    frequency: float
+    probability: float
+    stratum: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignWeights(TopicWeights):
+    """Weights that make the mean of sampled topics describe all traffic: frequency / inclusion probability.
+
+    >>> weights = DesignWeights.from_columns({"q1": 60, "q2": 10, "q3": 10}, {"q1": 1, "q2": 0.5, "q3": 0.5}, "systematic")
+    >>> weights.fitted(["q1", "q2", "q3"]).in_words(["q1", "q2", "q3"])
+    'weighted by traffic: 3 sampled topics (systematic, 1 certain) count as 25 of equal weight (effective topics)'
+    """
+
+    designed: ClassVar[bool] = True
+
+    design: str = ""  # the name of the sampling design; may be unknown
+    sampled: Mapping[str, SampledTopic] = field(default_factory=dict)  # every topic of the sample
+    not_scored: tuple[str, ...] = ()  # sampled topics that are not judged or not selected
+
+    @classmethod
+    def from_columns(
+        cls,
+        frequency: Mapping[str, Any],
+        probability: Mapping[str, Any],
+        design: str = "",
+        stratum: Mapping[str, str] | None = None,
+        *,
+        where: str = "",
+    ) -> DesignWeights:
+        """The weights of a sample: searches and inclusion probability of each topic, the design, and strata if any."""
+        start = f"{where}: " if where else ""
+        if design == TOP:
+            raise DataError(
+                f"{start}the topics are the most frequent queries (design {TOP}), and the others could not be drawn; no mean "
+                f"of them describes all traffic: leave design weights out, or sample topics by traffic"
+            )
+        strata, sampled = stratum or {}, {}
+        for topic, searches in frequency.items():
+            if topic not in probability:
+                raise DataError(f"{start}{PROBABILITY}: no value for topic {topic!r}; each sampled topic needs one")
+            chance = _number(f"{start}{PROBABILITY}", topic, probability[topic])
+            count = _number(f"{start}{FREQUENCY}", topic, searches)
+            if not 0 <= count < math.inf:
+                raise DataError(f"{start}{FREQUENCY}: expected 0 or more for topic {topic!r}, found {count:g}")
+            if not 0 < chance <= 1:
+                expected = "expected a number above 0 and at most 1"
+                raise DataError(f"{start}{PROBABILITY}: {expected} for topic {topic!r}, found {chance:g}")
+            sampled[str(topic)] = SampledTopic(count, 1.0 if chance >= CERTAIN else chance, strata.get(topic, ""))
+        if not sampled:
+            raise DataError(f"{start}no topic has a {FREQUENCY}; cranfield topics sample writes it")
+        values = {topic: each.frequency / each.probability for topic, each in sampled.items()}
+        return cls("traffic", values, where, design=design, sampled=sampled)
+
+    @classmethod
+    def read(cls, topics: Any) -> DesignWeights:
+        """The weights from a topics file or collection, with the columns that `cranfield topics sample` writes."""
+        from cranfield.formats.collection_folder import read_collection
+        from cranfield.formats.runs_and_qrels import qrels_in
+        from cranfield.formats.topic_tables import read_topic_table, table_of_topics
+
+        path = os.fspath(topics)
+        if qrels_in(path) != path:
+            return cls.of_table(table_of_topics(read_collection(path).topics, path))
+        return cls.of_table(read_topic_table(path))
+
+    @classmethod
+    def of_table(cls, table: TopicTable) -> DesignWeights:
+        """The weights from the columns of topics."""
+        for name in (FREQUENCY, PROBABILITY):
+            if name not in table.columns:
+                raise DataError(
+                    f"{table.where}: no column {name!r} for design weights; it has {table.names} (cranfield topics sample "
+                    f"writes {FREQUENCY} and {PROBABILITY})"
+                )
+        frequency, probability = (table.numbers(name) for name in (FREQUENCY, PROBABILITY))
+        frequency = {topic: searches for topic, searches in frequency.items() if topic in probability}
+        designs = sorted({text for text in table.columns.get(DESIGN, {}).values() if text})
+        if len(designs) > 1:
+            raise DataError(
+                f"{table.where}: expected one design of the sample, found {name_list(designs)}; probabilities of two "
+                "samples do not go together, so evaluate each sample alone"
+            )
+        return cls.from_columns(frequency, probability, "".join(designs), table.columns.get(STRATUM), where=table.where)
+
+    def fitted(self, topics: Sequence[str]) -> DesignWeights:
+        """The weights of some topics; topics that are not in the sample are left out."""
+        values = {
+            topic: each.frequency / each.probability
+            for topic in topics
+            if (each := self.sampled.get(topic)) is not None and each.frequency > 0
+        }
+        if topics and not values:
+            start = f"{self.where}: " if self.where else ""
+            several = f"none of the {counted(len(topics), 'topic')} to score ({listed(list(topics), most=3)})"
+            sample = f"the sample of {counted(len(self.sampled), 'topic')} ({listed(list(self.sampled), most=3)})"
+            raise DataError(f"{start}{several} has searches in {sample}; are the topics numbered alike?")
+        scored = set(topics)
+        return replace(
+            self,
+            values=values,
+            left_out=tuple(topic for topic in topics if topic not in values),
+            not_scored=tuple(topic for topic in self.sampled if topic not in scored),
+        )
+
+    def sample(self, topics: Sequence[str]) -> ProbabilitySample:
+        """How these topics were drawn."""
+        from cranfield.stats.sampled_means import ProbabilitySample
+
+        chosen = [self.sampled[topic] for topic in topics]
+        return ProbabilitySample.of(
+            [each.frequency for each in chosen],
+            [each.probability for each in chosen],
+            [each.stratum for each in chosen],
+        )
+
+    def effective(self, topics: Sequence[str]) -> float:
+        """The effective number of topics: so many, drawn one by one by traffic, give as precise a mean.
+
+        It is infinite if every topic was certain to be drawn.
+        """
+        return self.sample(topics).effective_size
+
+    def in_words(self, topics: Sequence[str]) -> str:
+        """What the weights are, how the topics were drawn, and the effective number of topics."""
+        certain, effective = self._certain(topics), self.effective(topics)
+        how = ", ".join([*([self.design] if self.design else []), f"{certain or 'none'} certain"])
+        start = f"weighted by {self.by}: {counted(len(topics), 'sampled topic')} ({how})"
+        if math.isinf(effective):
+            return f"{start} are all that were searched for, so the mean has no sampling error"
+        return f"{start} count as {effective:,.3g} of equal weight (effective topics)"
+
+    def notes(self) -> list[str]:
+        """Sentences about topics that are left out or missing, and about a design that gives no interval."""
+        notes = []
+        strangers = [topic for topic in self.left_out if topic not in self.sampled]
+        if strangers:
+            what = (
+                "1 topic is not in the sample and is"
+                if len(strangers) == 1
+                else f"{len(strangers)} topics are not in the sample and are"
+            )
+            notes.append(f"{what} left out ({listed(strangers, most=3)})")
+        unsearched = [topic for topic in self.left_out if topic in self.sampled]
+        if unsearched:
+            what = "1 topic has" if len(unsearched) == 1 else f"{len(unsearched)} topics have"
+            notes.append(
+                f"{what} the {FREQUENCY} 0 and {'is' if len(unsearched) == 1 else 'are'} left out ({listed(unsearched, most=3)})"
+            )
+        if self.not_scored:
+            notes.append(self._not_scored_in_words())
+        notes += self._doubts()
+        return notes
+
+    def _not_scored_in_words(self) -> str:
+        """The sampled topics that have no scores, and what follows for the mean."""
+        certain = self._certain(self.not_scored)
+        are = "is" if len(self.not_scored) == 1 else "are"
+        what = (
+            f"{len(self.not_scored)} of {counted(len(self.sampled), 'sampled topic')} {are} not judged or not selected"
+        )
+        named = listed(list(self.not_scored), most=3)
+        if certain:
+            lost = f"{certain} of them certain" if len(self.not_scored) > 1 else "certain to be drawn"
+            return f"{what} ({named}), {lost}: the mean does not describe the traffic of {'these' if certain > 1 else 'that one'}"
+        return f"{what} ({named}); the others stand for their traffic too"
+
+    def _doubts(self) -> list[str]:
+        """Why the mean has no interval, if that is due to the design of the sample."""
+        from cranfield.stats.sampled_means import UNEVEN
+
+        topics = list(self.values)
+        if not topics or self.sample(topics).no_interval != UNEVEN:
+            return []
+        design = f" ({self.design})" if self.design else ""
+        return [
+            f"caution: the topics were not drawn by traffic{design}, so a few frequent ones decide the mean "
+            f"({self.effective(topics):.1f} effective topics of {len(topics)}), which has no interval and no test; in simulated "
+            "uniform samples of 200 from 20,000 queries, 95% intervals held in 15 to 85 of 100"
+        ]
+
+    def _certain(self, topics: Sequence[str]) -> int:
+        return sum(self.sampled[topic].probability == 1 for topic in topics)
+
+    def plain(self, topics: Sequence[str]) -> dict[str, Any]:
+        """The design and its effect, for JSON; the effective number is None if all topics were certain."""
+        sample, effective = self.sample(topics), self.effective(topics)
+        return {
+            "by": self.by,
+            "design": self.design or None,
+            "topics": len(topics),
+            "certain": self._certain(topics),
+            "strata": len({self.sampled[topic].stratum for topic in topics}),
+            "effective_topics": None if math.isinf(effective) else effective,
+            "degrees_of_freedom": sample.freedom,
+            "no_interval": sample.no_interval or None,
+            "left_out": list(self.left_out),
+            "not_scored": list(self.not_scored),
+        }
+
+
+def _number(where: str, topic: Any, value: Any) -> float:
+    """A number of a topic; DataError for anything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: expected a number for topic {str(topic)!r}, found {value!r:.40}") from None
+
+
+def refuse_weighing_twice(table: TopicTable, name: str, weights: Mapping[str, float]) -> None:
+    """Raise DataError for weights by traffic if the topics were drawn by traffic: the mean would count it twice.
+
+    That is so if the column is the frequency, or in proportion to the inclusion probabilities within each stratum.
+    """
+    if PROBABILITY not in table.columns:
+        return
+    numbers, strata = table.numbers(PROBABILITY, "weigh by"), table.columns.get(STRATUM, {})
+    drawn = [topic for topic, chance in numbers.items() if 0 < chance < 1 and weights.get(topic, 0) > 0]
+    chances: dict[str, list[float]] = {}
+    ratios: dict[str, list[float]] = {}
+    for topic in drawn:
+        stratum = strata.get(topic, "")
+        chances.setdefault(stratum, []).append(numbers[topic])
+        ratios.setdefault(stratum, []).append(weights[topic] / numbers[topic])
+    if not any(map(_varies, chances.values())):  # within a stratum all had the same chance
+        return
+    if name == FREQUENCY or not any(map(_varies, ratios.values())):
+        raise DataError(
+            f"{table.where}: {name}: the topics were drawn in proportion to it ({PROBABILITY}), so weights would count it "
+            "twice; use --design-weights (weights=DesignWeights in Python), or no weights"
+        )
+
+
+def unweighted_sample_in_words(table: TopicTable) -> str:
+    """What the plain mean of sampled topics leaves out; empty if it describes all traffic, or nobody could expect it to."""
+    needed = (FREQUENCY, PROBABILITY)
+    if not all(name in table.columns for name in needed) or TOP in table.columns.get(DESIGN, {}).values():
+        return ""
+    frequency, probability = (table.numbers(name) for name in needed)
+    searches = {topic: count for topic, count in frequency.items() if 0 < probability.get(topic, 0) <= 1}
+    total = sum(searches[topic] / probability[topic] for topic in searches)
+    certain = [topic for topic in searches if probability[topic] >= CERTAIN]
+    if not 0 < len(certain) < len(searches):
+        return ""
+    share, plain = sum(searches[topic] for topic in certain) / total, len(certain) / len(searches)
+    if share <= plain * (1 + NEARLY):
+        return ""
+    some = f"{len(certain)} of {counted(len(searches), 'sampled topic')} {'have' if len(certain) > 1 else 'has'}"
+    what = f"{some} {share:.0%} of the traffic and {plain:.0%} of the plain mean"
+    return f"{table.where}: {what}; --design-weights describes all traffic"
+
+
+def _varies(values: list[float]) -> bool:
+    return max(values) > min(values) * (1 + NEARLY)
+
+
 def as_weights(weights: Any, judgments: Any = None) -> TopicWeights:
     """Read weights: a mapping of topics, or the name of a column if `judgments` is the path of a collection.
+
+    `DesignWeights` are returned as they are.
 
     >>> as_weights({"q1": 3, "q2": 1}).fitted(["q1", "q2"]).in_words(["q1", "q2"])
     'weighted by weight: 2 topics count as 1.6 of equal weight (effective topics)'
@@ -241,7 +518,14 @@ def _column(name: str, judgments: Any) -> TopicWeights:
         hint = "give a mapping of topics to weights, or a collection in place of the judgments"
         raise ConventionError(f"weights: only the ids of the topics are known, so there is no column {name!r}; {hint}")
     table = table_of_topics(read_collection(path).topics, path)
-    return TopicWeights(name, table.numbers(name), path)
+    return weights_of_column(table, name)
+
+
+def weights_of_column(table: TopicTable, name: str) -> TopicWeights:
+    """The weights in a column of topics; refused if the topics were sampled in proportion to it."""
+    numbers = table.numbers(name)
+    refuse_weighing_twice(table, name, numbers)
+    return TopicWeights(name, numbers, table.where)
 
 
 def queries_in(workspace: str | None) -> Queries | None:

@@ -75,7 +75,8 @@ class SignificanceTest(StatisticalMethod):
     compares: ClassVar[Literal["means", "ranks", "wins"]] = "means"
     p_from: ClassVar[Source] = "exact"
     weighable: ClassVar[bool] = False  # whether pairs can have weights
-    facts: ClassVar[tuple[str, ...]] = ("samples", "compares", "p_from", "weighable")
+    design_based: ClassVar[bool] = False  # whether pairs can be a sample with unequal inclusion probabilities
+    facts: ClassVar[tuple[str, ...]] = ("samples", "compares", "p_from", "weighable", "design_based")
 
     @property
     def by_order(self) -> bool:

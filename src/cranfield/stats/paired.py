@@ -8,12 +8,14 @@ other, not that of a table for untied ranks.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from cranfield.stats.ties import Bools, Floats, differences, mid_ranks, rounding
+from cranfield.stats.sampled_means import ALL_CERTAIN, NO_CHANGE, ProbabilitySample, sampled_mean_and_error
+from cranfield.stats.ties import NEAR, Bools, Floats, differences, mid_ranks, rounding
 from cranfield.stats.two_sample_test import (
     Alternative,
     Prospect,
@@ -50,6 +52,22 @@ def t_test(mean: Floats, error: Floats, freedom: Floats | float, question: Signi
     return SignificanceValues(t_p(t, freedom, question.alternative), t, *limits)
 
 
+def sampled_t_test(d: Floats, sample: ProbabilitySample, question: SignificanceSettings) -> SignificanceValues:
+    """The t-test of the population's mean, by the variance of the sampling design.
+
+    Without an estimate of the error there is no p-value. The mean is then its own interval if all items were certain.
+    """
+    mean, error = sampled_mean_and_error(d, sample)
+    undefined = np.full(len(d), math.nan)
+    if sample.no_interval:
+        ends = mean if sample.no_interval == ALL_CERTAIN else undefined
+        return SignificanceValues(undefined, undefined, ends, ends, reason=sample.no_interval, lean=mean)
+    fixed = error <= NEAR * np.abs(d).max(axis=1, initial=0)
+    values = t_test(mean, np.where(fixed, math.nan, error), sample.freedom, question)
+    reasons = [NO_CHANGE if same else "" for same in fixed.tolist()]
+    return replace(values, reason=reasons, lean=mean)
+
+
 def t_p(t: Floats | float, freedom: Floats | float, alternative: Alternative) -> Floats:
     """The p-value of t values."""
     from scipy.special import stdtr
@@ -73,27 +91,34 @@ class T(Test):
     needs_spread = True
     interval = "t"
     weighable = True
+    design_based = True
     power = "formula"
 
     def compute(self, a: Floats, b: Floats, question: SignificanceSettings) -> SignificanceValues:
         d, weights = differences(a, b), question.weights
+        if question.sample is not None:
+            return sampled_t_test(d, question.sample, question)
         if weights is None:
             return t_test(*mean_and_error(d), d.shape[1] - 1, question)
         return t_test(*weighted_mean_and_error(d, weights), weighted_freedom(weights), question)
 
     def power_at(self, n: int, prospect: Prospect, alpha: float, alternative: Alternative) -> float:
         """By the noncentral t distribution."""
-        from scipy.special import stdtrit
-
-        effect = -prospect.effect if alternative == "less" else prospect.effect
-        df, shift = n - 1, effect * math.sqrt(n)
-        if alternative != "two-sided":
-            return 1 - _below(stdtrit(df, 1 - alpha), df, shift)
-        critical, shift = stdtrit(df, 1 - alpha / 2), abs(shift)
-        return min(1.0, 1 - _below(critical, df, shift) + _below(-critical, df, shift))
+        return t_power(n - 1, prospect.effect * math.sqrt(n), alpha, alternative)
 
 
-def _below(t: float, df: int, shift: float) -> float:
+def t_power(df: float, shift: float, alpha: float, alternative: Alternative) -> float:
+    """The power of a t-test by the noncentral t distribution; `shift` is the true mean in standard errors."""
+    from scipy.special import stdtrit
+
+    shift = -shift if alternative == "less" else shift
+    if alternative != "two-sided":
+        return 1 - _below(stdtrit(df, 1 - alpha), df, shift)
+    critical, shift = stdtrit(df, 1 - alpha / 2), abs(shift)
+    return min(1.0, 1 - _below(critical, df, shift) + _below(-critical, df, shift))
+
+
+def _below(t: float, df: float, shift: float) -> float:
     """The probability of a value below t; 0 or 1 in the far tails, where the distribution cannot be computed.
 
     scipy.special loads in a third of the time of scipy.stats and gives the same digits.

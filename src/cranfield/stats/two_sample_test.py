@@ -26,7 +26,9 @@ from cranfield.stats.ties import NEAR, Bools, Floats, differences, rounding, two
 from cranfield.stats.weighted_means import checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+
+    from cranfield.stats.sampled_means import ProbabilitySample
 
 
 Alternative: TypeAlias = Literal["two-sided", "less", "greater"]
@@ -68,6 +70,8 @@ class SignificanceSettings:
     resamples: int
     rng: np.random.Generator
     weights: Floats | None = field(default=None, compare=False)  # how much each pair counts; None: all alike
+    # how the pairs were drawn, if the mean is that of a population; it has the weights
+    sample: ProbabilitySample | None = field(default=None, compare=False)
     draws: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
     """Random draws, stored so that further rows and tests with the same draws can reuse them."""
 
@@ -121,7 +125,7 @@ class SignificanceValues:
     high: Floats | float = math.nan
     exact: Bools | bool = True
     resamples: int = 0
-    reason: str = ""
+    reason: str | Sequence[str] = ""  # one for all rows, or one per row
     extra: Mapping[str, Floats] = field(default_factory=dict)
     # above 0 if b is greater by the compared statistic; None: `statistic` itself has that sign
     lean: Floats | None = None
@@ -207,12 +211,14 @@ class Test(SignificanceTest, ABC):
         resamples: int = 10_000,
         rng: np.random.Generator | None = None,
         weights: npt.ArrayLike | None = None,
+        sample: ProbabilitySample | None = None,
         **parameters: Any,
     ) -> list[SignificanceResult]:
         """Test row by row: `a` and `b` are tables with one pair of samples in each row. Resamples are shared by all.
 
         Only a test that draws resamples needs `rng`, and raises DataError without it. `weights` are the weights of the
-        pairs, the same in each row; a test that does not support weights refuses them.
+        pairs, the same in each row; a test that does not support weights refuses them. `sample` says how the pairs were
+        drawn from a population, and replaces the weights.
         """
         one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
         pair_weights = None if weights is None else np.asarray(weights, np.float64)
@@ -220,7 +226,7 @@ class Test(SignificanceTest, ABC):
             raise DataError(f"{self.name} draws resamples: pass rng=np.random.default_rng(1); any seed will do")
         rng = np.random.default_rng(0) if rng is None else rng  # a test without resamples draws nothing
         return self.with_parameters(**parameters).outcomes(
-            one, other, SignificanceSettings(alternative, level, resamples, rng, pair_weights)
+            one, other, SignificanceSettings(alternative, level, resamples, rng, pair_weights, sample)
         )
 
     def outcomes(self, a: Floats, b: Floats, question: SignificanceSettings) -> list[SignificanceResult]:
@@ -235,6 +241,11 @@ class Test(SignificanceTest, ABC):
         self, a: Floats, b: Floats, question: SignificanceSettings
     ) -> tuple[Floats, Floats, SignificanceSettings]:
         """The same without pairs of weight 0; the weights are scaled to a mean of 1, and dropped if all are equal."""
+        if question.sample is not None:
+            if not self.design_based:
+                able = ", ".join(one.name for one in self.registry.values() if one.design_based)
+                raise DataError(f"{self.name} knows no sampling design; those that do are {able}")
+            return a, b, question
         if question.weights is None:
             return a, b, question
         if not self.weighable:
@@ -298,13 +309,13 @@ class Test(SignificanceTest, ABC):
     def _outcomes(self, figures: SignificanceValues, reasons: list[str], fit: Bools) -> Iterator[SignificanceResult]:
         direction = np.sign(figures.statistic if figures.lean is None else figures.lean).astype(np.int64)
         numbers = figures.p, figures.statistic, figures.low, figures.high, figures.exact, direction
-        columns: tuple[Any, ...] = (*numbers, *figures.extra.values())
+        columns: tuple[Any, ...] = (*numbers, np.asarray(figures.reason, object), *figures.extra.values())
         rows = zip(*(np.broadcast_to(column, int(fit.sum())).tolist() for column in columns), strict=True)
         for testable, reason in zip(fit.tolist(), reasons, strict=True):
             if testable:
-                p, statistic, low, high, exact, direction, *rest = next(rows)
+                p, statistic, low, high, exact, direction, remark, *rest = next(rows)
                 extra = dict(zip(figures.extra, rest, strict=True))
-                why = reason or figures.reason
+                why = reason or remark
                 yield SignificanceResult(
                     self.name, p, statistic, low, high, exact, figures.resamples, why, extra, direction
                 )

@@ -322,8 +322,12 @@ def decide_by(scores: Scores, max_drops: Sequence[float], settings: GateSettings
     there = ~np.isnan(changes)
     up = [-1.0 if measure.lower_is_better else 1.0 for measure in scores.measures.values()]
     gains = [up[m] * changes[m, topics] for m, topics in enumerate(there)]
-    weights = None if scores.weights is None else scores.weights.of(scores.topics)
-    return decide(gains, max_drops, settings, None if weights is None else [weights[topics] for topics in there])
+    by = scores.weights
+    weights = None if by is None else by.of(scores.topics)
+    sample = None if by is None else by.sample(scores.topics)
+    weighed = None if weights is None else [weights[topics] for topics in there]
+    drawn = None if sample is None else [sample.part(topics) for topics in there]
+    return decide(gains, max_drops, settings, weighed, drawn)
 
 
 def _mean_difference(scores: Scores, m: int) -> float:

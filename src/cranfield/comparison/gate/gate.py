@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.hits import Hits
     from cranfield.evaluation.options import OptionsWithoutBaseline
     from cranfield.evaluation.scores import Scores
+    from cranfield.evaluation.topics import TopicWeights
 
 
 EXIT_CODES = {"passed": 0, "failed": 1, "undecided": 3}
@@ -448,10 +449,11 @@ def gate(
     scoring: dict[str, Any] = {**options}
     if scoring.get("weights") is not None:
         scoring["weights"] = as_weights(scoring["weights"], qrels)
-        refuse_unweighable([named_test(test)], scoring["weights"].by)
+        refuse_unweighable([named_test(test)], scoring["weights"].by, scoring["weights"].designed)
     tell = progress or (lambda done, total: None)
     evaluator = Evaluator(qrels, measures, **scoring)
     _refuse_measures(evaluator.measures)
+    _refuse_untestable(evaluator.weights)
     drops = allowed_drops(max_drop, evaluator.measures)
     one, other = _two_runs(evaluator, baseline, candidate)
     hits = evaluator.hits(one), evaluator.hits(other)
@@ -559,6 +561,15 @@ def _refuse_measures(measures: Mapping[str, Measure]) -> None:
     for name, each in measures.items():
         if each.aggregate != "mean" or not comparable(each):
             raise ConventionError(f"a gate compares means over topics, and {name} is not one; take another measure")
+
+
+def _refuse_untestable(weights: TopicWeights | None) -> None:
+    """Raise DataError for a sample of topics whose mean has no test."""
+    sample = None if weights is None else weights.sample(list(weights.values))
+    if weights is not None and sample is not None and sample.no_interval:
+        reason = sample.no_interval.replace("value", "topic")
+        start = f"{weights.where}: " if weights.where else ""
+        raise DataError(f"{start}the gate cannot test means by {weights.by}: {reason}; leave design weights out")
 
 
 def _two_runs(evaluator: Evaluator, baseline: Any, candidate: Any) -> tuple[Run, Run]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cranfield.base.kernels.table import Floats
+    from cranfield.stats.sampled_means import ProbabilitySample
 
 
 State: TypeAlias = Literal["passed", "failed", "undecided"]
@@ -43,6 +44,7 @@ class MeanLoss:
     even: bool = False  # every topic gained the same: the signs decide
     corrected: float = math.nan
     tests: int = 1  # measures that the p-value was corrected for
+    untested: str = ""  # why the sample of topics gives no p-value
 
     @property
     def moved(self) -> str:
@@ -103,6 +105,8 @@ class _Fall(GateQuestion):
         fell = finding.moved + (f", more than the {finding.allowed:g} allowed" if finding.allowed else "")
         if finding.n == 1:
             return "undecided", f"{fell}, {ONE_TOPIC}"
+        if finding.untested:
+            return "undecided", f"{fell}; there is no test: {finding.untested}"
         if finding.even:
             return "failed" if significant else "undecided", f"{fell}; {finding.by_signs}"
         if significant:
@@ -147,6 +151,8 @@ class NonInferior(GateQuestion):
         within = f"within the {finding.allowed:g} allowed"
         if finding.n == 1:
             return "undecided", f"{finding.moved}, {ONE_TOPIC}"
+        if finding.untested:
+            return "undecided", f"{finding.moved}; there is no test: {finding.untested}"
         if finding.even:
             state: State = "passed" if significant else "undecided" if finding.drop < finding.allowed else "failed"
             return state, f"{finding.moved}; {finding.by_signs}"
@@ -206,11 +212,16 @@ class MeasureDecision(NamedTuple):
 
 
 def decide(
-    gains: Sequence[Floats], max_drops: Sequence[float], settings: GateSettings, weights: Sequence[Floats] | None = None
+    gains: Sequence[Floats],
+    max_drops: Sequence[float],
+    settings: GateSettings,
+    weights: Sequence[Floats] | None = None,
+    samples: Sequence[ProbabilitySample] | None = None,
 ) -> list[MeasureDecision]:
     """Decide whether each measure passes, from the gains of its topics (losses are negative) and its allowed loss.
 
-    `weights` are the weights of the topics of each measure.
+    `weights` are the weights of the topics of each measure; `samples` say how the topics were drawn, if they have design
+    weights.
 
     >>> from cranfield.comparison.gate.questions import QUESTIONS
     >>> settings = GateSettings(QUESTIONS["max-drop"], 0.05, "t", 100, 0)
@@ -220,24 +231,32 @@ def decide(
     """
     question, tests = settings.question, len(gains) if settings.question.one_suffices else 1
     weighed = [None] * len(gains) if weights is None else weights
-    each = zip(gains, max_drops, weighed, strict=True)
-    findings = [_finding(gain, drop, tests, settings, w) for gain, drop, w in each]
+    drawn = [None] * len(gains) if samples is None else samples
+    each = zip(gains, max_drops, weighed, drawn, strict=True)
+    findings = [_finding(gain, drop, tests, settings, w, sample) for gain, drop, w, sample in each]
     p = np.array([finding.p for finding in findings])
     corrected = correct(p, "holm") if question.one_suffices else p
     decisions = []
-    for gain, finding, after, w in zip(gains, findings, corrected.tolist(), weighed, strict=True):
+    for gain, finding, after, w, sample in zip(gains, findings, corrected.tolist(), weighed, drawn, strict=True):
         if not finding.n:
             decisions.append(MeasureDecision("undecided", "no topic has a value in both runs"))
             continue
         significant = after <= settings.alpha
         state, reason = question.answer(replace(finding, corrected=after), significant)
         half = finding.bound + finding.drop + finding.allowed if question.one_suffices else math.nan
-        caution = _skewness_caution(gain, settings, w) if significant and not finding.even else ""
+        caution = _skewness_caution(gain, settings, w, sample) if significant and not finding.even else ""
         decisions.append(MeasureDecision(state, reason, finding.bound, finding.p, after, half, caution))
     return decisions
 
 
-def _finding(gain: Floats, max_drop: float, tests: int, settings: GateSettings, weights: Floats | None) -> MeanLoss:
+def _finding(
+    gain: Floats,
+    max_drop: float,
+    tests: int,
+    settings: GateSettings,
+    weights: Floats | None,
+    sample: ProbabilitySample | None,
+) -> MeanLoss:
     """The test of one measure, and its interval at a level that holds jointly for so many tests."""
     n, allowed, level = len(gain), settings.question.allowed(max_drop), 1 - settings.alpha / tests
     if n == 0:
@@ -247,33 +266,45 @@ def _finding(gain: Floats, max_drop: float, tests: int, settings: GateSettings, 
     if abs(drop - allowed) <= rounding:
         drop = allowed
     above = gain + allowed
-    bound, p = _one_sided(np.where(np.abs(above) <= rounding, 0.0, above), even, level, settings, weights)
+    above = np.where(np.abs(above) <= rounding, 0.0, above)
+    bound, p, untested = _one_sided(above, even, level, settings, weights, sample)
     if even and not drop:
         bound = allowed
-    return MeanLoss(n, drop, allowed, bound - allowed, p, level, even and n > 1, tests=tests)
+    return MeanLoss(n, drop, allowed, bound - allowed, p, level, even and n > 1, tests=tests, untested=untested)
 
 
 def _one_sided(
-    gain: Floats, even: bool, level: float, settings: GateSettings, weights: Floats | None
-) -> tuple[float, float]:
-    """The end of the one-sided interval of the mean, and the p-value of its test against 0."""
+    gain: Floats,
+    even: bool,
+    level: float,
+    settings: GateSettings,
+    weights: Floats | None,
+    sample: ProbabilitySample | None,
+) -> tuple[float, float, str]:
+    """The end of the one-sided interval of the mean, the p-value of its test against 0, and why there is no p-value."""
     from cranfield.stats.randomisation import sign_flip_p
     from cranfield.stats.tests_by_name import test
 
     side, rng = settings.question.alternative, np.random.default_rng(settings.seed)
     if len(gain) < 2:
-        return math.nan, math.nan
+        return math.nan, math.nan, ""
     if even:  # no spread: the signs are all there is
-        return math.nan, float(sign_flip_p(gain[None, :], settings.resamples, rng, side)[0]) if gain.any() else 1.0
-    options = {"alternative": side, "level": level, "resamples": settings.resamples, "rng": rng, "weights": weights}
-    outcome = test(settings.test)(np.zeros(len(gain)), gain, **options)
-    return outcome.high if side == "less" else outcome.low, outcome.p
+        p = float(sign_flip_p(gain[None, :], settings.resamples, rng, side)[0]) if gain.any() else 1.0
+        return math.nan, p, ""
+    options: dict[str, Any] = {"alternative": side, "level": level, "resamples": settings.resamples, "rng": rng}
+    outcome = test(settings.test)(np.zeros(len(gain)), gain, weights=weights, sample=sample, **options)
+    reason = outcome.reason.replace("value", "topic") if outcome.p != outcome.p else ""
+    return outcome.high if side == "less" else outcome.low, outcome.p, reason
 
 
-def _skewness_caution(gain: Floats, settings: GateSettings, weights: Floats | None) -> str:
+def _skewness_caution(
+    gain: Floats, settings: GateSettings, weights: Floats | None, sample: ProbabilitySample | None
+) -> str:
     """A caution if the gains are so skewed that the error rate of the test notably exceeds alpha; else empty."""
     deviation = gain - np.average(gain, weights=weights)
     deviation = deviation if weights is None else deviation * weights  # what each adds to the mean
+    if sample is not None:  # certain topics add nothing to the error
+        gain, deviation = gain[sample.drawn], deviation[sample.drawn]
     skewness = float((deviation**3).mean() / (deviation**2).mean() ** 1.5)
     toward = skewness if settings.question.alternative == "less" else -skewness
     error = error_of_one_side(settings.alpha, toward, len(gain))

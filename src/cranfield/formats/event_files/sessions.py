@@ -31,7 +31,8 @@ class SessionEvents(EventFormat):
     """CSV of sessions with a row for each document shown: `sess_id,query,rank,clicked_doc_id,clicked`.
 
     Consecutive rows of one session and query are one search: an impression with the documents in order, and the clicks.
-    Ranks may start with 0 or 1. Without a column of times, all events get the time that the user gives.
+    Ranks start with 0 or 1 and have no holes, because what was shown above a document explains its clicks. Without a
+    column of times, all events get the time that the user gives.
     """
 
     name = "sessions"
@@ -119,6 +120,10 @@ def _events(
         "query": query or None,
     }
     ordered = sorted(page, key=lambda one: _position(reading.path, *one))
+    for rank, (line, row) in enumerate(ordered, base):
+        if _position(reading.path, line, row) != rank:
+            expected = f"expected a document at rank {rank} of this search"
+            raise BadLineError(reading.path, line, f"{expected}, found rank {_position(reading.path, line, row)}")
     documents = [row["document"] for _, row in ordered]
     time = first.get("time") or reading.time
     yield (
