@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cranfield.stats.sampled_means import ProbabilitySample, sampled_mean_and_error
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -76,20 +78,10 @@ def later_total(counts: CountsOfTwoPeriods, strata: npt.ArrayLike | None = None)
     >>> later_total(part).total
     12.0
     """
-    ratios, chance = counts.now / counts.probability, 1 - counts.probability
-    names = np.zeros(len(ratios)) if strata is None else np.unique(np.asarray(strata), return_inverse=True)[1]
-    variance, freedom = 0.0, 0
-    for name in np.unique(names):
-        drawn = (names == name) & (chance > 0)
-        if drawn.sum() == 1:
-            variance = math.nan
-        elif drawn.any():
-            c = chance[drawn]
-            a = c / c.sum()
-            centred = ratios[drawn] - a @ ratios[drawn]
-            variance += float(c @ np.square(centred)) / (1 - float(a @ a))
-            freedom += int(drawn.sum()) - 1
-    return EstimatedTotal(float(ratios.sum()), math.sqrt(variance), freedom)
+    sample = ProbabilitySample.of(counts.then, counts.probability, strata)
+    [ratio], [error] = sampled_mean_and_error((counts.now / counts.then)[None], sample)
+    earlier = float((counts.then / counts.probability).sum())
+    return EstimatedTotal(float(ratio) * earlier, float(error) * earlier, sample.freedom)
 
 
 class DriftDistance(NamedTuple):
