@@ -236,7 +236,7 @@ def test_a_uniform_sample_has_a_mean_with_a_caution_and_neither_interval_nor_tes
     pair = found.pair("bm25", "dense")
     assert pair.difference == pytest.approx(np.average(TABLE[:, 1] - TABLE[:, 0], weights=list(FREQUENCY.values())))
     assert np.isnan([pair.p, pair.low, pair.high]).all()
-    assert pair.reason == UNEVEN
+    assert pair.reason == UNEVEN.replace("pair", "topic")
     [caution] = [note for note in scores.weighed(uniform).notes() if note.startswith("caution")]
     assert "not drawn by traffic (uniform)" in caution
     assert "95% intervals held in 15 to 85 of 100" in caution
@@ -252,7 +252,7 @@ def test_a_uniform_sample_has_a_mean_with_a_caution_and_neither_interval_nor_tes
 def test_a_sample_of_everything_is_compared_without_a_test(scores):
     everything = DesignWeights.from_columns(FREQUENCY, dict.fromkeys(TOPICS, 1), "systematic")
     [pair] = compare(scores.select(runs=["bm25", "dense"]), weights=everything).pairs
-    assert pair.reason == ALL_CERTAIN
+    assert pair.reason == ALL_CERTAIN.replace("pair", "topic")
     assert pair.low == pair.high == pytest.approx(pair.difference)
 
 

@@ -381,7 +381,7 @@ def _sampled_plan(
     sample = weights.sample(topics)
     assert sample is not None
     if sample.no_interval:
-        raise DataError(f"{name}: no plan by design weights: {sample.no_interval.replace('value', 'topic')}")
+        raise DataError(f"{name}: no plan by design weights: {sample.no_interval.replace('pair', 'topic')}")
     means = sampled_mean(table.T, sample)
     target = float(means.max() - means.min()) if question.difference is None else question.difference
     one, other = np.triu_indices(len(runs), 1)
