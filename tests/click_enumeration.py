@@ -87,8 +87,15 @@ def expected(worlds: list[World], value: Callable[[World], float]) -> float:
     return sum(world.probability * value(world) for world in worlds) / total(worlds)
 
 
+def expected_states(worlds: list[World], state: str) -> list[float]:
+    """The probability of a hidden state at each rank."""
+    return [
+        expected(worlds, lambda world, rank=rank: getattr(world, state)[rank]) for rank in range(len(worlds[0].clicks))
+    ]
+
+
 def click_chances(worlds: list[World], clicks: Sequence[object] | None = None) -> list[float]:
     """The probability of a click at each rank: given the clicks above, or knowing none."""
     ranks = range(len(worlds[0].clicks))
     above = [worlds if clicks is None else with_clicks(worlds, clicks[:rank]) for rank in ranks]
-    return [expected(above[rank], lambda world, rank=rank: world.clicks[rank]) for rank in ranks]  # type: ignore[misc]
+    return [expected_states(above[rank], "clicks")[rank] for rank in ranks]

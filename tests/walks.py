@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from browsers import EVIL
+from clicked import write_searches
 from cranfield.judging.assignments import record
 from cranfield.judging.event import Event
 from cranfield.judging.llm import question_store
@@ -45,6 +46,7 @@ PARAMETERS: dict[str, list[dict[str, str]]] = {
     "/backup": [{}],
     "/backup/file": [{}],
     "/card": [{}, {"id": DOCUMENT}, {"id": EVIL * 2}],
+    "/clicks": [{}, {"model": "UBM", "judgments": "log"}, {"model": EVIL}, {"policy": EVIL}],
     "/compare": [{}, {"one": RUN, "other": "plain.json", "measures": "nDCG@10 AP"}, {"one": RUN, "other": RUN}],
     "/diff": [{}, {"a": VERSION}],
     "/document": [
@@ -155,6 +157,8 @@ def hostile(folder: Path) -> Path:
     for name, order in ((RUN, [DOCUMENT, "d1", ARABIC]), ("plain.json", ["d1", "gone", DOCUMENT])):
         scores = {topic["id"]: {each: 3.0 - place for place, each in enumerate(order)} for topic in topics}
         (folder / "runs" / name).write_text(json.dumps(scores))
+    searches = [(EVIL, query, ["d1", DOCUMENT, ARABIC], [n % 3 + 1]) for n in range(12) for query in (EVIL, "tulips")]
+    write_searches(folder / "events", searches)
     return folder
 
 

@@ -58,7 +58,11 @@ def duration(ctx: click.Context, parameter: click.Parameter, value: str) -> floa
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @option("--assessor NAME", "Name of the assessor, if the file does not state it.  [default: the name of a qrels file]")
 @option("--aspect", "Aspect that was judged.  [default: relevance]", default=None, everyday=True)
-@option("--source", "Source of the labels.", type=RegistryName("label_sources"), default="import")
+@option(
+    "--source",
+    "Source of the labels.  [default: import; clicks for a file of online qrels]",
+    type=RegistryName("label_sources"),
+)
 @option("--time TIME", "Time of the labels, if the file does not state it.  [default: before all labels with a time]")
 @scale_option
 @option("--collection", "Collection of the labels. Labels of other topics and documents are refused.")
@@ -113,8 +117,8 @@ def _sources(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @option("--policy", "Policy that aggregates labels into qrels; judge aggregate lists them.")
 @option(
     "--sources LIST",
-    "Sources of the labels to write.  [default: all for jsonl and csv; human,import for prefs; human,import,collection for "
-    "qrels]",
+    "Sources of the labels to write.  [default: all but clicks for jsonl and csv; human,import for prefs; "
+    "human,import,collection for qrels]",
     callback=_sources,
 )
 @option("-o --output")
@@ -475,7 +479,8 @@ deciding = options.together(
     option(
         "--sources LIST",
         "Sources whose labels count. A judgment of the collection counts where no person labelled the document. "
-        "Labels of models count only if model is in the list.",
+        "Labels of models count only if model is in the list, and judgments from clicks only if clicks is. Clicks grade "
+        "only documents that neither people nor the collection judged.",
         default="human,import,collection",
         callback=_sources,
     ),

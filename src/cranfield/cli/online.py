@@ -320,6 +320,55 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     return () if value is None else tuple(options.numbers(value, f"{flag}: expected numbers such as 0.1,0.3, found"))
 
 
+@command.command("clicks")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--model MODEL",
+    "Click model to fit, or all to compare all of them. It is one of {click_models}; parameters follow in brackets, as in "
+    "'SDBN(no_click=unexamined)'.",
+    default="PBM",
+)
+@option(
+    "--exact", "Fit DCM and SDBN by EM instead of by their published counts, which give too high values.", is_flag=True
+)
+@option(
+    "--holdout P",
+    "Share of the units whose searches are held out, to measure how well the model explains them; 0 holds out none.  "
+    "[default: 0.25]",
+    type=click.FloatRange(0, 1, max_open=True),
+)
+@option(
+    "--min-sessions N",
+    "Number of sessions that a query needs. Queries with fewer are left out.  [default: 2, and a query with 1 is an error]",
+    type=COUNT,
+)
+@option("--lenient", "Leave out clicks and pages that contradict each other, and report their number.")
+@option("--seed", "Seed for the choice of the units that are held out.")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.answer("text", "json", "csv", "tsv", "markdown", "html")
+def _clicks(log: str, **typed: Any) -> None:
+    """Fit click models to a log.
+
+    A click model tells attractive documents from documents at attractive ranks. LOG may also be a table of counts with the
+    columns query, document, rank, views and clicks, which CTR models and PBM can use.
+
+    \b
+    $ cranfield online clicks online/clicks-log --model all
+    """
+    from cranfield.commands.clicks import click_models
+
+    show_answer(click_models, log, **typed)
+
+
+@add_listing(command, "click-models", "click_models", "click_model")
+def _click_models() -> None:
+    """List the click models, or explain one.
+
+    \b
+    $ cranfield online click-models DBN
+    """
+
+
 @command.command("qrels")
 @click.argument("log", type=options.INPUT)
 @option(
@@ -336,6 +385,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     "-o --output FILE",
     "File of qrels to write. Its ending decides the format: csv, tsv and jsonl hold intervals too; others hold grades.",
     name="path",
+    type=NEW_FILE,
 )
 @option("--least-views N", "Number of times a document must have been shown for a query.", type=COUNT, default=10)
 @option("--thresholds X,X,...", "Values at which the grades 1, 2, … begin, such as 0.05,0.15,0.3.", callback=_numbers)
@@ -482,6 +532,62 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
     from cranfield.commands.experiments import bridge
 
     show_answer(bridge, preferences=preferences_file, **options.with_inputs(typed))
+
+
+@command.command("counterfactual")
+@click.argument("log")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@option(
+    "--estimator NAME estimators",
+    "Estimator. It is one of {counterfactual_estimators}; parameters follow in brackets, as in 'clipped-ips(maximum=5)'.  "
+    "[default: every one that the log allows]",
+    multiple=True,
+)
+@option(
+    "--propensity ATTRIBUTE",
+    "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "
+    "after those above it.  [default: propensity, if there is one]",
+)
+@option(
+    "--randomised HOW",
+    "How the log was randomised, if its events do not say: shuffled (the documents of each page in random order) or lists "
+    "(each search drew one of several lists, as in an A/B test).",
+    type=click.Choice(["shuffled", "lists"]),
+)
+@option(
+    "--position-bias FILE",
+    "File with the examination of each rank, as cranfield online position-bias -o writes it. It is for the "
+    "position-based estimator.",
+)
+@option("-k --depth K depth", "Number of documents of each page that count.  [default: all]", type=COUNT)
+@option("--confidence level")
+@option("--lenient")
+@option("--topics-file")
+@option("--ignore-case")
+@options.run_format
+@options.answer("text", "json", "csv", "tsv", "markdown", "html")
+@option("--digits")
+def _counterfactual(log: str, **typed: Any) -> None:
+    """Estimate the clicks that a ranker would get which was never shown.
+
+    LOG is a log's folder or a file of events, such as logged bandit data. RUN is a run, a table of probabilities (query,
+    document, rank, probability), or the word uniform. The answer says when the log hardly supports it.
+
+    \b
+    $ cranfield online counterfactual online/bandit.csv uniform
+    """
+    from cranfield.commands.experiments import counterfactual
+
+    show_answer(counterfactual, log=log, **options.with_inputs(typed))
+
+
+@add_listing(command, "estimators", "estimators", "estimator")
+def _estimators() -> None:
+    """List the counterfactual estimators, or explain one.
+
+    \b
+    $ cranfield online estimators snips
+    """
 
 
 @command.group("study")

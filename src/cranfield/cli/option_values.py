@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 MEMBERS = {  # the module that has the names, and what holds them: a registry, a tuple, or a function
     "agreement_views": "judging.agreement:VIEWS",
+    "click_models": "experiments.clicks.model:CLICK_MODELS",
     "collections": "formats.collection_folder:bundled_names",
+    "counterfactual_estimators": "experiments.counterfactual.estimator:ESTIMATORS",
     "event_formats": "formats.event_files.format:EVENT_FORMATS",
     "fusions": "retrieval.fusion:METHODS",
     "gate_questions": "comparison.gate.questions:QUESTIONS",
@@ -29,6 +31,7 @@ MEMBERS = {  # the module that has the names, and what holds them: a registry, a
     "round_states": "judging.round_plan:STATES",
     "schedules": "stats.sequential:SCHEDULES",
     "systems": "retrieval:specs",
+    "topic_designs": "pooling.topic_sampling:TOPIC_DESIGNS",
     "users": "experiments.simulated_world:USERS",
     "written_event_formats": "formats.event_files.format:writable",
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import ConventionError, DataError, TopicError
 from cranfield.base.parameters import real, whole
+from cranfield.base.text_layout import counted
 from cranfield.experiments import design as planning
 from cranfield.experiments import privacy
 from cranfield.experiments.event import instant
@@ -16,13 +18,16 @@ from cranfield.experiments.log import EventLog
 from cranfield.experiments.plan import read_plan, read_plans
 from cranfield.experiments.simulated_world import Audience, World, users_named
 from cranfield.formats.streams import write_bytes
-from cranfield.inputs.inputs import Inputs, refuse_second_stdin
+from cranfield.inputs.inputs import Inputs, path_of, refuse_second_stdin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cranfield.experiments.analyze import Analysis
     from cranfield.experiments.assignment import Assignments
+    from cranfield.experiments.counterfactual.estimate import Counterfactual
+    from cranfield.experiments.counterfactual.logged_pages import LoggedPages
+    from cranfield.experiments.counterfactual.new_ranker import NewRanker
     from cranfield.experiments.design import ExperimentDesign, Guardrail, Spread
     from cranfield.experiments.ingest import IngestResult
     from cranfield.experiments.interleaving import Interleaved
@@ -217,6 +222,82 @@ def bridge(
         world = World.of(inputs.open_qrels(), {run.name: run for run in runs}, k)
         signals = simulate_signals(world, model, methods or ("team-draft",), searches=searches, seed=seed)
     return bridge(scores, signals, classes=classes, column=by, least=least, seed=seed)
+
+
+def counterfactual(
+    inputs: Inputs,
+    log: str,
+    *,
+    estimators: Sequence[str] = (),
+    propensity: str | None = None,
+    position_bias: str | None = None,
+    now: datetime | None = None,
+    **options: Any,
+) -> Counterfactual:
+    """The clicks that runs and policies would get, from a log that they did not make: a folder, or a file of events.
+
+    A run is a file, a table of probabilities, or `uniform`. `options` are randomised, depth and level.
+    """
+    from cranfield.experiments.counterfactual.estimate import counterfactual
+    from cranfield.experiments.counterfactual.examination import read_examination
+
+    if propensity is not None and options.get("randomised") is not None:
+        raise ConventionError("expected propensities by --propensity or by --randomised, found both")
+    refuse_second_stdin(log, position_bias, *map(path_of, inputs.runs))
+    examination = None if position_bias is None else read_examination(position_bias)
+    pages = _logged_pages(log, propensity, inputs.lenient, now or datetime.now(UTC))
+    return counterfactual(pages, _rankers(inputs, pages), estimators, examination=examination, **options)
+
+
+def _logged_pages(log: str, propensity: str | None, lenient: bool, now: datetime) -> LoggedPages:
+    """The pages of a log's folder, or of a file of events in any format."""
+    from cranfield.experiments.counterfactual.logged_pages import pages_of_events, pages_of_log
+    from cranfield.experiments.ingest import read_events
+    from cranfield.formats.event_files.format import EventReading
+
+    if os.path.isdir(log) or not os.path.exists(log):
+        with EventLog(log) as opened:
+            return pages_of_log(opened, log, propensity, lenient)
+    passed_over: list[str] = []
+    reading = EventReading(log, instant(now))  # when it was does not matter here
+    events = read_events(reading, now=now, lenient=passed_over.append if lenient else None)
+    pages = pages_of_events(log, events, propensity, lenient)
+    skipped = [f"{counted(len(passed_over), 'malformed row')} skipped"] if passed_over else []
+    return replace(pages, notes=(*reading.notes, *skipped, *pages.notes))
+
+
+def _rankers(inputs: Inputs, log: LoggedPages) -> list[NewRanker]:
+    """The runs, tables of probabilities and the uniform policy among the arguments; runs come first."""
+    from cranfield.experiments.counterfactual.new_ranker import (
+        UNIFORM,
+        RankedLists,
+        UniformPolicy,
+        is_policy_table,
+        read_policy_table,
+    )
+    from cranfield.formats import run_name
+    from cranfield.formats.topic_tables import topics_of_texts
+
+    policies: list[NewRanker] = []
+    runs: list[str] = []
+    for typed in inputs.runs:
+        path = path_of(typed)
+        label = typed[: -len(path)].removesuffix("=")
+        if path == UNIFORM and not os.path.exists(path):
+            policies.append(UniformPolicy(label or UNIFORM))
+        elif os.path.isfile(path) and is_policy_table(path):
+            policies.append(read_policy_table(path, label or run_name(path), inputs.dialect))
+        else:
+            runs.append(typed)
+    if not runs:
+        return policies
+    rankers: list[NewRanker] = []
+    for run in replace(inputs, runs=runs).open_runs():
+        topics = topics_of_texts(log.queries, run.topics, inputs.queries or {}, inputs.ignore_case)
+        rankers.append(
+            RankedLists(run.name, {q: [document for document, _ in run[topic]] for q, topic in topics.items()})
+        )
+    return [*rankers, *policies]
 
 
 def plan_study(study: str, participants: int | None = None) -> StudySchedule:

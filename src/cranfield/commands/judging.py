@@ -30,7 +30,7 @@ from cranfield.inputs.topics import queries_of
 from cranfield.judging import log_queries
 from cranfield.judging.collection_judgments import with_own_events
 from cranfield.judging.current_labels import LabelKey, current_events, rated_labels
-from cranfield.judging.event import RELEVANCE, SOURCES, Event, instant
+from cranfield.judging.event import CLICKS, RELEVANCE, SOURCES, Event, instant
 from cranfield.judging.event_intake import KnownIds, new_events
 from cranfield.judging.guidelines import Guidelines
 from cranfield.judging.guidelines_history import keep_guidelines
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from cranfield.judging.versions import VersionChanges, Versions
 
 
+WITHOUT_CLICKS = tuple(source for source in SOURCES if source != CLICKS)
 RANKED_BY = "nDCG@10"  # the default measure that ranks runs by each person's labels
 
 
@@ -167,8 +168,9 @@ def export(
 ) -> bytes:
     """The current events, or all, as JSON lines, CSV or trec_eval's prefs; or the grades by a policy as qrels.
 
-    `sources` chooses whose labels are written. By default JSON lines and CSV hold all labels with their sources; prefs hold
-    only people's labels; qrels also hold the collection's own judgments of documents that no person labelled.
+    `sources` chooses whose labels are written. By default JSON lines and CSV hold all labels with their sources, except
+    judgments from clicks, which come only with `all_events`; prefs hold only people's labels; qrels also hold the
+    collection's own judgments of documents that no person labelled.
     """
     if format == "qrels":
         decided = aggregate(location, policy, sources=sources or ONE_SET).decided
@@ -179,7 +181,7 @@ def export(
         if not all_events:
             current = {event.id for event in log.current_events().values()}
             events = [event for event in events if event.id in current]
-    whose = sources or (PEOPLE if format == PREFS else SOURCES)
+    whose = sources or (PEOPLE if format == PREFS else SOURCES if all_events else WITHOUT_CLICKS)
     others = sum(event.source not in whose and event.kind == "preference" for event in events)
     if others and not sources:
         say([f"{others:,} preferences are left out: they are a model's (--sources names who counts)"])
@@ -626,6 +628,9 @@ def _opinions(
     word = named(sources[0]) or Named(sources[0])
     with _opened(word.log, new=False) as log:
         rated = log.rated_labels() if word.version is None else rated_labels(labels_at_version(log, word.version))
+        if CLICKS in whose:
+            at = log.current_events() if word.version is None else labels_at_version(log, word.version)
+            rated = [*rated, *(each._replace(assessor=each.assessor or CLICKS) for each in rated_labels(at, CLICKS))]
         answers = gold_answers(log, round)
         name = log.name if word.version is None else f"{log.name}@{word.version}"
     if round:

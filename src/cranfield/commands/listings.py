@@ -156,6 +156,24 @@ def user(name: str) -> MemberListing:
     return _member(row, [(key, _fact(row[key])) for key in ("formula", "reference", "aliases")])
 
 
+def click_models() -> MemberListing:
+    """The click models: how each is fitted, and its description."""
+    from cranfield.experiments.clicks.model import CLICK_MODELS, page
+
+    rows = [page(cls) for cls in CLICK_MODELS.values()]
+    return _listing(
+        rows, ["model", "fitted by", "what it is"], ([row["name"], row["fitted"], row["about"]] for row in rows)
+    )
+
+
+def click_model(name: str) -> MemberListing:
+    """The full description of one click model, by any of its names."""
+    from cranfield.experiments.clicks.model import CLICK_MODELS, page
+
+    row = page(type(CLICK_MODELS.named(name)))
+    return _member(row, [(key, _fact(row[key])) for key in ("fitted", "formula", "reference", "aliases")])
+
+
 def online_metrics() -> MemberListing:
     """The metrics of experiments: kind, good direction and description."""
     from cranfield.experiments.metrics import catalogue
@@ -172,6 +190,41 @@ def online_metric(name: str) -> MemberListing:
     row = page(type(metric_named(name)))
     keys = ("kind", "direction", "formula", "reference", "aliases")
     return _member(row, [(key, _fact(row[key])) for key in keys if row[key]])
+
+
+def topic_designs() -> MemberListing:
+    """The designs of samples of topics: what their mean describes, probability and description."""
+    from cranfield.pooling.topic_sampling import TOPIC_DESIGNS, design_page
+
+    rows = [design_page(design) for design in TOPIC_DESIGNS.values()]
+    head = ["design", "the mean describes", "what it does"]
+    return _listing(rows, head, ([row["name"], row["represents"], row["about"]] for row in rows))
+
+
+def topic_design(name: str) -> MemberListing:
+    """The full description of one design of samples of topics."""
+    from cranfield.pooling.topic_sampling import TOPIC_DESIGNS, design_page
+
+    row = design_page(type(TOPIC_DESIGNS.named(name)))
+    return _member(row, [(key, _fact(row[key])) for key in ("represents", "formula", "reference")])
+
+
+def estimators() -> MemberListing:
+    """The counterfactual estimators with their conditions."""
+    from cranfield.experiments.counterfactual.estimator import ESTIMATORS, page
+
+    rows = [page(cls) for cls in ESTIMATORS.values()]
+    return _listing(
+        rows, ["estimator", "reads", "what it does"], ([row["name"], row["reads"], row["about"]] for row in rows)
+    )
+
+
+def estimator(name: str) -> MemberListing:
+    """The full description of one counterfactual estimator, by any of its names."""
+    from cranfield.experiments.counterfactual.estimator import ESTIMATORS, page
+
+    row = page(type(ESTIMATORS.named(name)))
+    return _member(row, [(key, _fact(row[key])) for key in ("reads", "conditions", "formula", "reference", "aliases")])
 
 
 def _blind(row: dict[str, Any]) -> str:

@@ -341,6 +341,17 @@ class EventLog(AbstractContextManager["EventLog"]):
         """The segments, or the Parquet files made from them, that were begun no later than `by`; their names hold the time."""
         return [file for file in files if self.by is None or (start_of_segment(file) or self.by) <= self.by]
 
+    def state(self) -> str:
+        """A hash that changes when events are compacted or erased, and when a segment begins or has doubled.
+
+        With every event it would change too often: what is computed for a state while a service writes would never be used.
+        """
+        facts: list[str] = []
+        with suppress(FileNotFoundError):  # compacted or erased meanwhile: the next hash differs
+            facts += [f"{path} {os.path.getsize(path).bit_length()}" for path in segments_in(self.segments)]
+            facts += [f"{path} {os.path.getmtime(path)} {os.path.getsize(path)}" for path in self.files()]
+        return hashlib.sha256("\n".join(facts).encode("utf-8", "surrogateescape")).hexdigest()
+
     def relation(self, connection: DuckDBPyConnection) -> DuckDBPyRelation:
         """All events, each once, as columns of the schema and `day`; time is a TIMESTAMP in UTC.
 

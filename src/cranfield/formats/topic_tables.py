@@ -228,6 +228,33 @@ def ids_of_texts(
     return {name: topics[0] for name, topics in topics_of.items()}
 
 
+def topics_of_texts(
+    texts: Iterable[str], topics: Iterable[str], queries: Mapping[str, str], ignore_case: bool = False
+) -> dict[str, str]:
+    """The topic of each query text that one of `topics` answers, by its id or its text; texts without one are left out.
+
+    `queries` is id → text. An exact match counts before one with other white space, and that before one in other case.
+
+    >>> topics_of_texts(["usb  cable", "q2", "hats"], ["q1", "q2"], {"q1": "usb cable"})
+    {'usb  cable': 'q1', 'q2': 'q2'}
+    """
+    ids = list(topics)
+    names = {topic: queries.get(topic, topic) for topic in ids}
+    exact = {topic: topic for topic in ids}
+    steps = [lambda text: text, _squeezed, *([_folded] if ignore_case else [])]
+    by_step = [_by(names, step) for step in steps]
+    answer: dict[str, str] = {}
+    for text in texts:
+        found = exact.get(text) or next(
+            (own[0] for step, by in zip(steps, by_step, strict=True) if (own := by.get(step(text)))), None
+        )
+        if found is not None:
+            answer[text] = found
+    if queries and any(text != topic for text, topic in answer.items()):
+        tell_used("ignore_case", "topics_file")
+    return answer
+
+
 def _squeezed(text: str) -> str:
     return " ".join(text.split())
 

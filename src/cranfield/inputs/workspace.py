@@ -4,6 +4,7 @@
     FOLDER/runs/           one file per run
     FOLDER/work.db         the log, unless a database elsewhere is named
     FOLDER/images/         images of documents, optional (there or in the collection)
+    FOLDER/events/         the event log of searches and clicks, optional, made by `cranfield online ingest`
     FOLDER/guidelines.md   guidelines for assessors, optional (.md or .txt, there or in the collection)
     FOLDER/.cranfield/     hashes, results, indexes: all of it can be computed again
 
@@ -144,6 +145,7 @@ def _move(path: str, runs: str, name: str) -> None:
 T = TypeVar("T")
 
 SETTLED = 2_000_000_000  # nanoseconds after which a later change gives a folder another time
+EVENTS = "events"  # the folder of the event log
 GUIDELINES = ("guidelines.md", "guidelines.txt")
 LONGEST_GUIDELINE = 1 << 20  # bytes
 UPLOAD = 256 << 20  # bytes of a run that is added, packed and unpacked
@@ -415,6 +417,27 @@ class Bench:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return Upload(self.run(name), findings)
+
+    # searches and clicks
+
+    @property
+    def has_events(self) -> bool:
+        """Whether there is a folder for the event log."""
+        return os.path.isdir(os.path.join(self.folder, EVENTS))
+
+    def event_log(self) -> str:
+        """The folder of the event log; DataError if there is none."""
+        path = os.path.join(self.folder, EVENTS)
+        if not self.has_events:
+            raise DataError(f"there is no event log: cranfield online ingest {self.name}/{EVENTS} FILE makes one")
+        return path
+
+    def event_state(self) -> str:
+        """A hash of the event log's state; see `EventLog.state`."""
+        from cranfield.experiments.log import EventLog
+
+        with EventLog(self.event_log()) as log:
+            return log.state()
 
     # the log
 

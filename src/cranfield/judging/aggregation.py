@@ -14,6 +14,7 @@ from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.comparison.label_noise import OF_VOTES, LabelUncertainty
 from cranfield.judging.current_labels import LabelKey, graded_labels
+from cranfield.judging.event import CLICKS
 from cranfield.judging.policies import DecidedGrades, Subject, as_labels, labels_of
 from cranfield.stats.consensus.method import METHODS, shares
 
@@ -100,7 +101,8 @@ class AggregationResult(Answer):
         documents = f"{len(decided):,} documents of {len(decided.grades):,} topics"
         own = decided.of_collection
         more = f", and {own:,} of them by the collection's own judgments" if own else ""
-        yield f"{documents} graded by {decided.policy} from {decided.labels:,} {what} of {by}{more}"
+        clicks = f", and {decided.of_clicks:,} by clicks" if decided.of_clicks else ""
+        yield f"{documents} graded by {decided.policy} from {decided.labels:,} {what} of {by}{more}{clicks}"
         rows = [self._person(name, how) for name in self.people]
         reliable = decided.verdict is not None and decided.verdict.reliability is not None
         if rows and not decided.strengths:
@@ -127,6 +129,7 @@ class AggregationResult(Answer):
             "contradictions": decided.contradictions,
             "adjudicated": decided.adjudicated,
             "of_collection": decided.of_collection,
+            **({"of_clicks": decided.of_clicks} if CLICKS in decided.settings.sources else {}),
             "undecided": [list(subject) for subject in decided.undecided],
             "left_out": decided.left_out,
             "grades": decided.grades,

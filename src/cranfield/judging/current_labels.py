@@ -1,6 +1,7 @@
 """The current labels of a log: each person's last label per document that was not withdrawn.
 
-The collection's own judgments are kept separately, so that nothing which compares or counts people's labels reads them.
+The collection's own judgments and those from clicks are kept separately, each on a side of their own, so that nothing which
+compares or counts people's labels reads them.
 
 This is a pure function of the set of events. The last event is the one with the latest time, then the highest id, whatever
 its position in the log. Databases keep the current labels in a table (`standing`), which the transaction of each event
@@ -12,26 +13,27 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cranfield.judging.event import COLLECTION, Event, decided_by_a_model
+from cranfield.judging.event import CLICKS, COLLECTION, Event, decided_by_a_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 SIDES = {"judgment": "label", "cannot-judge": "label", "preference": "preference", "adjudication": "adjudication"}
-EVERY_SIDE = (*sorted(set(SIDES.values())), COLLECTION)
-WITHOUT_ASSESSOR = ("adjudication", COLLECTION)  # the last one counts for everybody
+SOURCE_SIDES = (COLLECTION, CLICKS)  # sources whose judgments have a side of their own, of the same name
+EVERY_SIDE = (*sorted(set(SIDES.values())), *SOURCE_SIDES)
+WITHOUT_ASSESSOR = ("adjudication", *SOURCE_SIDES)  # the last one counts for everybody
 
 
 class LabelKey(NamedTuple):
     """The key of a current label: only one event at a time is current for it."""
 
-    side: str  # label, preference, adjudication or collection
+    side: str  # label, preference, adjudication, collection or clicks
     topic: str
     document: str
     other: str
     aspect: str
-    assessor: str  # empty for an adjudication, which binds everybody, and for the collection
+    assessor: str  # empty for an adjudication, which binds everybody, and for the collection and clicks
     repeat: bool
 
 
@@ -45,7 +47,7 @@ class GradedLabel(NamedTuple):
     time: str
     id: str
     source: str
-    side: str  # label, adjudication or collection
+    side: str  # label, adjudication, collection or clicks
 
 
 class RatedLabel(NamedTuple):
@@ -74,8 +76,8 @@ def key_of(event: Event) -> LabelKey | None:
     side = SIDES.get(event.kind)
     if side is None or decided_by_a_model(event):
         return None
-    if event.source == COLLECTION:
-        side = COLLECTION
+    if event.source in SOURCE_SIDES:
+        side = event.source
     assessor = "" if side in WITHOUT_ASSESSOR else event.assessor
     return LabelKey(side, *event.subject, assessor, event.repeat)
 
@@ -105,7 +107,7 @@ def current_events(events: Iterable[Event]) -> dict[LabelKey, Event]:
 
 
 def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[GradedLabel]:
-    """The current labels, adjudications and collection judgments of an aspect, without repeats."""
+    """The current labels, adjudications and judgments of the collection and of clicks, of an aspect, without repeats."""
     return [
         GradedLabel(
             event.topic, event.document, event.grade, event.assessor, event.time, event.id, event.source, key.side
@@ -117,10 +119,13 @@ def graded_labels(current: Mapping[LabelKey, Event], aspect: str) -> list[Graded
     ]
 
 
-def rated_labels(current: Mapping[LabelKey, Event]) -> list[RatedLabel]:
-    """The current labels of all aspects with repeats, without adjudications; grouped by document, then by time."""
+def rated_labels(current: Mapping[LabelKey, Event], side: str = "label") -> list[RatedLabel]:
+    """The current labels of all aspects with repeats, without adjudications; grouped by document, then by time.
+
+    With the side `clicks`, the judgments from clicks instead.
+    """
     names = RatedLabel._fields
     labels = [
-        RatedLabel(*(getattr(event, name) for name in names)) for key, event in current.items() if key.side == "label"
+        RatedLabel(*(getattr(event, name) for name in names)) for key, event in current.items() if key.side == side
     ]
     return sorted(labels, key=attrgetter("topic", "document", "time", "id"))

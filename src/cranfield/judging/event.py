@@ -34,8 +34,10 @@ KINDS: dict[str, tuple[str, ...]] = {  # each with the fields that it cannot do 
 ADJUDICATION = "adjudication"
 MODEL = "model"  # its labels never adjudicate
 COLLECTION = "collection"  # the judgments in the collection's own file, which no person of this log gave
-SOURCES = ("human", MODEL, "import", COLLECTION)
+CLICKS = "clicks"  # judgments from clicks, which count only on request, and only for documents that nobody judged
+SOURCES = ("human", MODEL, "import", COLLECTION, CLICKS)
 OF_COLLECTION = ("judgment", "withdrawal")  # kinds of events whose source is the collection
+OF_CLICKS = ("judgment", "withdrawal")  # kinds of events whose source are clicks
 RELEVANCE = "relevance"
 LISTS = "result-list"  # the aspect of preferences between the lists of two runs; may go on behind a colon
 NUMBERS = ("grade", "seconds")
@@ -241,6 +243,8 @@ def _problem(event: Event) -> str | None:
         return "an adjudication is a person's, found one of a model; a label of a model is a judgment"
     if event.source == COLLECTION and event.kind not in OF_COLLECTION:
         return f"the collection gives judgments of its own, found a {event.kind}"
+    if event.source == CLICKS and event.kind not in OF_CLICKS:
+        return f"clicks give judgments, found a {event.kind}"
     return _bad_number(event) or _bad_preference(event)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import func, select
 
 from cranfield.judging.assignments import record
-from cranfield.judging.event import RELEVANCE
+from cranfield.judging.event import CLICKS, RELEVANCE
 from cranfield.judging.guidelines import VERSION, Guidelines, read_version
 from cranfield.store.tables import events, guidelines, rows_with, standing
 
@@ -82,11 +82,13 @@ def last_guidelines_of(transaction: Transaction, assessor: str) -> str:
 
 
 def grade_uses(transaction: Transaction) -> dict[float, int]:
-    """The number of current labels with each grade; repeats and judgments of models count as well."""
+    """The number of current labels with each grade; repeats and judgments of models count as well, those of clicks do not."""
     query = (
         select(events.c.grade, func.count())
         .join(standing, standing.c.event == events.c.id)
-        .where(standing.c.aspect == RELEVANCE, standing.c.side != "preference", events.c.grade.is_not(None))
+        .where(
+            standing.c.aspect == RELEVANCE, standing.c.side.not_in(["preference", CLICKS]), events.c.grade.is_not(None)
+        )
         .group_by(events.c.grade)
     )
     return {float(row[0]): int(row[1]) for row in transaction.connection.execute(query)}

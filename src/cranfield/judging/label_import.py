@@ -32,7 +32,8 @@ from cranfield.formats.named_columns import DOCUMENT, EVENTS, GRADE, TOPIC
 from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.formats.streams import data_lines, open_buffer, plain_ending, run_name, wide_encoding
 from cranfield.formats.topic_tables import ids_of_texts, joined_in_words
-from cranfield.judging.event import DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes, spans_text
+from cranfield.formats.uncertain_qrels import names_posteriors
+from cranfield.judging.event import CLICKS, DEFAULTS, KINDS, SOURCES, Event, instant, of_lists, same_bytes, spans_text
 from cranfield.judging.event_intake import KnownIds, refuse_unknown_ids
 from cranfield.judging.guidelines import VERSION, Guidelines, version_of
 from cranfield.judging.jsonl_log import parsed
@@ -229,7 +230,10 @@ def _settled(events: list[Event], which: Duplicates, path: str) -> list[Event]:
 
 
 def _events(path: str, raw: bytes, reading: LabelReading, more: Mapping[str, Any]) -> list[Event]:
-    file = LabelFile(path, hashlib.sha256(raw).hexdigest(), {"source": "import", **more})
+    source = CLICKS if names_posteriors(raw[:4096]) else "import"
+    if source == CLICKS and "source" not in more:
+        say([f"{os.path.basename(path)}: judgments from clicks, which count only if --sources names clicks"])
+    file = LabelFile(path, hashlib.sha256(raw).hexdigest(), {"source": source, **more})
     if _is_lines(raw):
         return _without_faults(file, _json_rows(raw, path), reading)
     export = annotation_export(raw, path, reading.fields or {}) if reading.format is None else None

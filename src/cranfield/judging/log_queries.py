@@ -16,7 +16,8 @@ from cranfield.base.qrels import Qrels
 from cranfield.base.results import Answer, Layout, Part, Table
 from cranfield.base.text_layout import counted, name_list
 from cranfield.judging.collection_judgments import with_judgments
-from cranfield.judging.event import COLLECTION, RELEVANCE, Event
+from cranfield.judging.current_labels import SOURCE_SIDES
+from cranfield.judging.event import CLICKS, COLLECTION, RELEVANCE, Event
 from cranfield.judging.guidelines_history import versions_by_hash
 from cranfield.judging.log_location import open_log
 from cranfield.judging.policies import (
@@ -104,8 +105,8 @@ def count_current(database: Database, topic: str | None = None) -> JudgmentCount
 
 
 def topics_in_use(database: Database) -> set[str]:
-    """The topics of events and rounds, without topics that only the collection's own judgments have."""
-    own = select(events.c.topic).where(events.c.topic != "", events.c.source != COLLECTION).distinct()
+    """The topics of events and rounds, without topics that only the collection's own judgments or clicks have."""
+    own = select(events.c.topic).where(events.c.topic != "", events.c.source.not_in(SOURCE_SIDES)).distinct()
     with database.reading() as connection:
         rows = [*connection.execute(own), *connection.execute(select(items.c.topic).distinct())]
     return {row[0] for row in rows}
@@ -114,6 +115,7 @@ def topics_in_use(database: Database) -> set[str]:
 def count_changes_since(database: Database, place: int, of_models: bool = False) -> int:
     """The number of events after a place of the log that can change a result; events of models only if `of_models`."""
     query = select(func.count()).where(events.c.seq > place, events.c.kind.in_(COUNTED_KINDS))
+    query = query.where(events.c.source != CLICKS)
     if not of_models:
         query = query.where(events.c.source.in_(PEOPLE))
     with database.reading() as connection:

@@ -4,7 +4,8 @@
 `stats.consensus`, found by its name.
 
 Precedence is the same under every policy, and `decide_labels` alone applies it: an adjudication, then people's labels by
-the policy, then the collection's own judgment. Labels of models count only on request.
+the policy, then the collection's own judgment, then clicks. Labels of models and judgments from clicks count only on
+request.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import TYPE_CHECKING, ClassVar
 from cranfield.base.errors import DataError
 from cranfield.base.registry import Member, Registry, unknown
 from cranfield.formats.label_files import Judgment
-from cranfield.judging.current_labels import GradedLabel, LabelKey, graded_labels
-from cranfield.judging.event import COLLECTION, RELEVANCE, Event, of_lists
+from cranfield.judging.current_labels import SOURCE_SIDES, GradedLabel, LabelKey, graded_labels
+from cranfield.judging.event import CLICKS, COLLECTION, RELEVANCE, Event, of_lists
 from cranfield.stats.consensus.method import METHODS, ConsensusLabels, Ties
 from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES, PairwisePreferences, Strengths
 from cranfield.stats.ratings import Labels
@@ -109,6 +110,7 @@ class DecidedGrades:
     verdict: ConsensusLabels | None = None
     strengths: dict[str, Strengths] = field(default_factory=dict)
     of_collection: int = 0  # documents that have the collection's own grade
+    of_clicks: int = 0  # documents that have a grade from clicks alone
 
     def __len__(self) -> int:
         return sum(map(len, self.grades.values()))
@@ -124,6 +126,11 @@ class DecidedGrades:
         if apart:
             note = "documents are not all linked by wins both ways, and how far groups are apart rests on the prior"
             notes.append(f"{apart:,} of {len(self.strengths):,} topics: {note}")
+        if self.of_clicks:
+            documents = (
+                "1 document has its grade" if self.of_clicks == 1 else f"{self.of_clicks:,} documents have their grades"
+            )
+            notes.append(f"{documents} from clicks: nobody judged {'it' if self.of_clicks == 1 else 'them'}")
         notes += [f"{count:,} labels are left out: {why}" for why, count in self.left_out.items()]
         return notes
 
@@ -138,18 +145,21 @@ def contradicting(documents: int, policy: str, adjudicated: int = 0) -> str:
 def judgments_of(labels: Iterable[GradedLabel], sources: Sequence[str] = PEOPLE) -> list[Judgment]:
     """People's labels as judgments in the order of their times, adjudications last.
 
-    The collection's own judgments, if they are among the sources, come first, and only of documents without a label.
+    Judgments from clicks and the collection's own, if they are among the sources, come first, and only of documents that the
+    stronger sources do not judge.
     """
     ours = [each for each in labels if each.source in sources]
     ours.sort(key=lambda each: (each.side == "adjudication", each.time, each.id))
-    said = [
+    answer = [
         Judgment(each.topic, each.document, each.grade, each.assessor, each.time)
         for each in ours
-        if each.side != COLLECTION
+        if each.side not in SOURCE_SIDES
     ]
-    labelled = {(each.topic, each.document) for each in said}
-    own = [each for each in ours if each.side == COLLECTION and (each.topic, each.document) not in labelled]
-    return [*(Judgment(each.topic, each.document, each.grade) for each in own), *said]
+    for side in SOURCE_SIDES:
+        judged = {(each.topic, each.document) for each in answer}
+        own = [each for each in ours if each.side == side and (each.topic, each.document) not in judged]
+        answer = [*(Judgment(each.topic, each.document, each.grade) for each in own), *answer]
+    return answer
 
 
 def labels_of(
@@ -254,8 +264,10 @@ def decide_labels(
     sources = Counter(each.source for each in everybody if each.source not in how.sources)
     undecided = sorted(grades.keys() - answer.keys() - adjudications.keys())
     answer |= adjudications
-    collection_grades = _judgments_of_collection(current, how, {*grades, *adjudications})
+    collection_grades = _judgments_of_source(COLLECTION, current, how, {*grades, *adjudications})
     answer |= collection_grades
+    click_grades = _judgments_of_source(CLICKS, current, how, {*grades, *answer})
+    answer |= click_grades
     return DecidedGrades(
         policy=name,
         settings=how,
@@ -266,17 +278,18 @@ def decide_labels(
         undecided=undecided,
         left_out={f"they are a {source}'s (--sources names who counts)": n for source, n in sources.items()},
         of_collection=len(collection_grades),
+        of_clicks=len(click_grades),
         verdict=verdict,
     )
 
 
-def _judgments_of_collection(
-    current: Sequence[GradedLabel], how: PolicySettings, judged: set[Subject]
+def _judgments_of_source(
+    source: str, current: Sequence[GradedLabel], how: PolicySettings, judged: set[Subject]
 ) -> dict[Subject, float]:
-    """The collection's judgments of documents that no person judged, if the collection counts."""
-    if COLLECTION not in how.sources:
+    """The judgments of a source with a side of its own, for documents that nobody judged, if the source counts."""
+    if source not in how.sources:
         return {}
-    judgments = (((each.topic, each.document), each.grade) for each in current if each.side == COLLECTION)
+    judgments = (((each.topic, each.document), each.grade) for each in current if each.side == source)
     return {subject: grade for subject, grade in judgments if subject not in judged}
 
 

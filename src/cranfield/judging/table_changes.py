@@ -25,9 +25,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from cranfield.base.errors import DataError
 from cranfield.judging import guidelines
 from cranfield.judging.assignments import APPLIED, apply_leases, fill, settle, unsettle
-from cranfield.judging.current_labels import GradedLabel, LabelKey, RatedLabel, key_of
+from cranfield.judging.current_labels import SOURCE_SIDES, GradedLabel, LabelKey, RatedLabel, key_of
 from cranfield.judging.event import (
-    COLLECTION,
     DEFAULTS,
     RELEVANCE,
     AddedEvents,
@@ -68,7 +67,7 @@ COMPLETE = f"""SELECT least(
 
 T = TypeVar("T")
 ROWS = 5_000  # fetched at a time
-GRADED_SIDES = ("label", "adjudication", COLLECTION)  # of current labels with grades
+GRADED_SIDES = ("label", "adjudication", *SOURCE_SIDES)  # of current labels with grades
 LABELLED = ("judgment", "cannot-judge", "adjudication")  # kinds of events that have or end a label
 LABEL_FIELDS = ("topic", "document", "grade", "assessor", "time", "id", "kind", "aspect", "source", "repeat")
 OTHER_FIELDS = tuple((name, value) for name, value in DEFAULTS.items() if name not in LABEL_FIELDS)
@@ -189,7 +188,7 @@ class Transaction:
         return self.read_events(query if up_to is None else query.where(seq <= up_to))
 
     def current_grades(self, aspect: str = RELEVANCE) -> list[GradedLabel]:
-        """The current labels, adjudications and collection judgments of an aspect, with the fields that policies read."""
+        """The current labels, adjudications and judgments of other sources of an aspect, with the fields that policies read."""
         return list(chain.from_iterable(self.grades_by_topic(aspect)))
 
     def grades_by_topic(self, aspect: str = RELEVANCE) -> Iterator[list[GradedLabel]]:

@@ -102,7 +102,11 @@ class Panels:
             return {"$schema": SCHEMA, "vconcat": specs, "config": CONFIG}
         shared = {"$schema": SCHEMA, "config": CONFIG, "background": "white"} if specs else {}
         inner = [{key: value for key, value in spec.items() if key not in shared} for spec in specs]
-        return {**shared, "vconcat": inner, "spacing": self.spacing}
+        named = any(chart.looks is not None and chart.looks.named for chart in self.charts)
+        own = (
+            {"resolve": {"scale": dict.fromkeys(draw.CHANNELS, "independent")}} if named else {}
+        )  # legends of their own
+        return {**shared, "vconcat": inner, "spacing": self.spacing, **own}
 
 
 def folded_lines(notes: Sequence[str]) -> list[str]:

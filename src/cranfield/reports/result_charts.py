@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from dataclasses import replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from cranfield.comparison.leaderboard import Leaderboard
 from cranfield.comparison.stability import Stability
 from cranfield.evaluation.curves import IDEAL, KINDS, Curves
 from cranfield.experiments.analyze import Analysis
+from cranfield.experiments.clicks.click_summary import ClickSummary
 from cranfield.pooling.simulation import Simulation
 from cranfield.reports.charts import (
     MARKERS,
@@ -43,6 +45,8 @@ from cranfield.reports.marks import Axis, ChartMark, GreyLine, Looks, PointNames
 from cranfield.reports.svg import COLOURS, GREY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from cranfield.base.results import Answer
     from cranfield.collections.describe import Distribution
     from cranfield.reports.marks import Spec
@@ -292,6 +296,86 @@ def _experiment(analysis: Analysis) -> Chart | Panels:
     if not panels:
         raise ConventionError("there is no history to draw: request it (history=True), at a look or after the horizon")
     return panels[0] if len(panels) == 1 else Panels(panels)
+
+
+@chart.register(ClickSummary)
+def _clicks(summary: ClickSummary) -> Panels:
+    """Clicks by rank with the examination of ranks, and below it click-through by judged grade."""
+    by_grade = [clicks_by_grade(summary)] if summary.grades else []
+    return Panels([clicks_by_rank(summary), *by_grade], spacing=28)
+
+
+def clicks_by_rank(summary: ClickSummary) -> Chart:
+    """The share of clicked pages by rank, and examination in the same unit: relative to rank 1, times the clicks there."""
+    first, ranks = summary.ranks[0], [float(row.rank) for row in summary.ranks]
+    series = {"clicks": (ranks, [row.share for row in summary.ranks])}
+    bands = {"clicks": _ends(summary.ranks, "share", "low", "high")} if first.low == first.low else {}
+    subtitle = [f"band: {100 * summary.level:g} % interval"] if bands else []
+    examined = _columns([(row.rank, row.examination * first.share) for row in summary.ranks])
+    if examined[0]:
+        series[f"examination, by {summary.model}"] = examined
+        subtitle.append("examination is scaled to the clicks at rank 1")
+    drawing = line_chart(
+        series,
+        "rank",
+        "share of pages with a click",
+        "Clicks and examination by rank" if len(series) > 1 else "Clicks by rank",
+        subtitle=["; ".join(subtitle)] if subtitle else [],
+        bands=bands,
+        x_domain=(0.5, ranks[-1] + 0.5),
+        y_domain=_from_zero(series, bands),
+        whole=True,
+    )
+    return _with_ticks(drawing, ranks)
+
+
+def clicks_by_grade(summary: ClickSummary) -> Chart:
+    """Click-through by judged grade, as it is and corrected for position, each with its interval where there is one."""
+    names = {"per view": ("share", "low", "high")}
+    if any(row.corrected == row.corrected for row in summary.grades):
+        names[f"corrected for position, by {summary.model}"] = ("corrected", "corrected_low", "corrected_high")
+    grades = [row.grade for row in summary.grades]
+    series = {name: (grades, [float(getattr(row, each[0])) for row in summary.grades]) for name, each in names.items()}
+    bands = {name: _ends(summary.grades, *each) for name, each in names.items()}
+    margin = (grades[-1] - grades[0]) / 12 or 0.5
+    drawing = line_chart(
+        series,
+        "judged grade",
+        "click-through",
+        "Click-through by judged grade",
+        subtitle=[f"means over queries; band: {100 * summary.level:g} % interval"],
+        bands=bands,
+        x_domain=(grades[0] - margin, grades[-1] + margin),
+        y_domain=_from_zero(series, bands),
+        whole=all(grade == int(grade) for grade in grades),
+    )
+    return _with_ticks(drawing, grades)
+
+
+def _ends(rows: Sequence[Any], value: str, low: str, high: str) -> tuple[list[float], list[float]]:
+    """The ends of the intervals of rows; a row without an interval has its value at both."""
+    columns = [[float(getattr(row, name)) for row in rows] for name in (value, low, high)]
+    values, *ends = columns
+    lows, highs = ([v if e != e else e for v, e in zip(values, column, strict=True)] for column in ends)
+    return lows, highs
+
+
+def _with_ticks(drawing: Chart, places: list[float]) -> Chart:
+    """A chart with a tick at each of a few places, all of which have a value."""
+    if len(places) <= MARKERS:
+        drawing.x = replace(drawing.x, ticks=places)
+    return drawing
+
+
+def _from_zero(
+    series: Mapping[str, tuple[list[float], list[float]]], bands: Mapping[str, tuple[list[float], list[float]]]
+) -> tuple[float, float]:
+    """The ends of an axis from 0 that holds lines and bands."""
+    top = max(value for _, column in (*series.values(), *bands.values()) for value in column)
+    if not top > 0:
+        return 0.0, 1.0
+    step = ticks(0, top)[1]
+    return 0.0, math.ceil(top / step - 1e-9) * step
 
 
 def figure(

@@ -1,4 +1,4 @@
-"""Proportions of units: Wilson's interval of one, Newcombe's of the difference of two.
+"""Proportions of units: Wilson's interval of one, also over clusters, Newcombe's of the difference of two.
 
 Newcombe's method 10 (1998) joins the Wilson intervals of both arms; it keeps its level with few units and near 0 and 1,
 and stays within −1 … 1. The p-value inverts the interval: the smallest level at which it excludes the null. Intervals
@@ -50,6 +50,31 @@ def wilson(count: npt.ArrayLike, n: npt.ArrayLike, z: npt.ArrayLike) -> tuple[Fl
         centre = (successes + squared / 2) / (units + squared)
         reach = np.asarray(z) * np.sqrt(successes * (units - successes) / units + squared / 4) / (units + squared)
         return np.maximum(centre - reach, 0.0), np.minimum(centre + reach, 1.0)
+
+
+def wilson_over_clusters(count: Floats, n: Floats, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
+    """A proportion over all trials with Wilson's interval, for trials that depend on each other within a cluster.
+
+    Rows are clusters; columns are proportions. Wilson's interval gets the effective number of trials: as many as would
+    give the error over clusters if they were independent, and never more than there are (Korn and Graubard, 1998). The
+    error has one degree of freedom less than there are clusters. If all trials agree, each cluster counts as one trial.
+
+    >>> share, low, high = wilson_over_clusters(np.array([[1.0], [0.0], [1.0], [1.0]]), np.full((4, 1), 1.0))
+    >>> share.tolist(), low.round(3).tolist(), high.round(3).tolist()
+    ([0.75], [0.146], [0.982])
+    """
+    from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
+
+    successes, trials = _counts(count, n)
+    clusters, total = (trials > 0).sum(axis=0).astype(np.float64), trials.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = successes.sum(axis=0) / total
+        variance = np.square((successes - share * trials) / total).sum(axis=0) * clusters / (clusters - 1)
+        effective = np.where(variance > 0, np.minimum(share * (1 - share) / variance, total), clusters)
+        t = stdtrit(np.maximum(clusters - 1, 1), (1 + level) / 2)
+        low, high = wilson(share * effective, effective, t)
+    known = clusters >= 2
+    return share, np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 def adjusted_wald(count: npt.ArrayLike, n: npt.ArrayLike, z: float) -> tuple[Floats, Floats]:

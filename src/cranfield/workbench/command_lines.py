@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/agreement": ("cranfield judge agree {log} [--round {round}] [--view {by}] [{ranked_runs}] [-m {ranked_by}]",),
     "/backup": ("cranfield backup {ws} -o backup.tar.gz",),
     "/card": ("cranfield collection show {collection}",),
+    "/clicks": ("cranfield online clicks {ws}/events [--model {model}]",),
     "/compare": (
         "cranfield compare {qrels} {one_path} {other_path} [-m {measures}] [--topics {topics_of_category}]",
         "cranfield compare {qrels} {run_paths} [-m {measures}]",
@@ -61,7 +62,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/prefer": ("cranfield judge add {log} {file}",),
     "/preferences": ("cranfield judge export {log} --to prefs",),
     "/recall": ("cranfield pool stop {log} --round {round}", "cranfield pool stop {log} --round {name}"),
-    "/report": ("cranfield report {qrels} {run_paths} [-m {measures}] [--title {title}] -o {report_file}",),
+    "/report": (
+        "cranfield report {qrels} {run_paths} [-m {measures}] [--title {title}] "
+        "[--clicks {ws}/events --click-model {clicks}] -o {report_file}",
+    ),
     "/round": ("cranfield judge status {log} --round {name}",),
     "/rounds": ("cranfield judge status {log}",),
     "/rounds/new": (

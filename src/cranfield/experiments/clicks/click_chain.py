@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.experiments.clicks.em import Expectations, FittedScan, by_rank, log_sum, maximise, ratio
-from cranfield.experiments.clicks.model import FittedByEM
-from cranfield.experiments.clicks.tails import Heads, Tails
+from cranfield.experiments.clicks.chains import FittedChain, Heads, Tails
+from cranfield.experiments.clicks.em import Expectations, log_sum, maximise, ratio, sums
+from cranfield.experiments.clicks.model import FittedByEM, refuse_single_clicks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import Flags, Numbers, ResultPages
+    from cranfield.experiments.clicks.result_pages import ResultPages
 
 
 class CCM(FittedByEM):
@@ -34,15 +34,17 @@ class CCM(FittedByEM):
     )
     reference = "Guo, Liu, Kannan, Minka, Taylor, Wang & Faloutsos (2009); Chuklin, Markov & de Rijke (2015)"
     reads_pages = True
+    from_the_top = True
 
     def fit(self, data: ResultPages) -> FittedCCM:
         expectation = ClickChainExpectation(Heads.of(data), Tails.of(data))
+        refuse_single_clicks(self, expectation.heads.passed_clicks)
         start = np.full(len(data.pairs), self.start), np.full(3, self.start)
         (attractiveness, continuation), objective, change, examined = maximise(self, start, expectation.expect)
         return FittedCCM(self, data.pairs, attractiveness, objective, change, continuation, examined=examined)
 
 
-def after_click(attractiveness: Floats, continuation: Floats) -> tuple[Floats, Floats]:
+def after_clicks(attractiveness: Floats, continuation: Floats) -> tuple[Floats, Floats]:
     """The probabilities that a click was poor and the user went on, and that it was good and the user went on."""
     return (1 - attractiveness) * continuation[1], attractiveness * continuation[2]
 
@@ -62,7 +64,7 @@ class ClickChainExpectation:
         silent = silence[tails.first]
 
         # the last click: poor or good, and whether the user went on
-        poor_on, good_on = (each * silent[clicked] for each in after_click(attractiveness[head], continuation))
+        poor_on, good_on = (each * silent[clicked] for each in after_clicks(attractiveness[head], continuation))
         poor = (1 - attractiveness[head]) * (1 - continuation[1]) + poor_on
         good = attractiveness[head] * (1 - continuation[2]) + good_on
         tail_chance = silent.copy()
@@ -72,7 +74,7 @@ class ClickChainExpectation:
         first[clicked] = poor_on + good_on
 
         # clicks above the last one: the user went on
-        passed_poor, passed_good = after_click(attractiveness, continuation)
+        passed_poor, passed_good = after_clicks(attractiveness, continuation)
         passed = passed_poor + passed_good
         were_good = heads.passed_clicks * ratio(passed_good, passed)
         were_poor = heads.passed_clicks - were_good
@@ -88,13 +90,13 @@ class ClickChainExpectation:
             + log_sum(heads.passed_skips, continuation[:1])
             + log_sum(1.0, tail_chance),
             (
-                heads.clicks + were_good + np.bincount(head, good, tails.pairs),
+                heads.clicks + were_good + sums(head, good, tails.pairs),
                 np.array(
                     [heads.passed_skips + went_on, were_poor.sum() + poor_on.sum(), were_good.sum() + good_on.sum()]
                 ),
             ),
             (
-                views + heads.passed_clicks + np.bincount(head, minlength=tails.pairs),
+                views + heads.passed_clicks + sums(head, np.ones(len(head)), tails.pairs),
                 np.array(
                     [heads.passed_skips + could_go_on, were_poor.sum() + (1 - good).sum(), were_good.sum() + good.sum()]
                 ),
@@ -104,7 +106,7 @@ class ClickChainExpectation:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCCM(FittedScan):
+class FittedCCM(FittedChain):
     """CCM with its parameters: the continuation after a skip, a poor click and a good click."""
 
     continuation: Floats
@@ -117,23 +119,11 @@ class FittedCCM(FittedScan):
         names = ("after_skip", "after_poor_click", "after_good_click")
         return {name: self.continuation[place : place + 1] for place, name in enumerate(names)}
 
-    def marginal(self, pages: ResultPages) -> Floats:
-        attracts = self.attractiveness
-        goes_on = (1 - attracts) * self.continuation[0] + attracts * sum(after_click(attracts, self.continuation))
-        chances, examined = np.zeros(len(pages.pair)), np.ones(len(pages))
-        for which, rows in by_rank(pages):
-            pair = pages.pair[rows]
-            chances[rows] = examined[which] * attracts[pair]
-            examined[which] *= goes_on[pair]
-        return chances
+    @property
+    def after_skip(self) -> float:
+        return float(self.continuation[0])
 
-    def walk(self, pages: ResultPages, look: Callable[[Numbers, Floats], Flags]) -> Floats:
-        goes_on = sum(after_click(self.attractiveness, self.continuation))
-        chances, examined = np.zeros(len(pages.pair)), np.ones(len(pages))
-        for which, rows in by_rank(pages):
-            pair = pages.pair[rows]
-            click = examined[which] * self.attractiveness[pair]
-            chances[rows] = click
-            after_skip = self.continuation[0] * ratio(examined[which] - click, 1 - click)
-            examined[which] = np.where(look(rows, click), goes_on[pair], after_skip)
-        return chances
+    @property
+    def after_click(self) -> Floats:
+        poor, good = after_clicks(self.attractiveness, self.continuation)
+        return poor + good

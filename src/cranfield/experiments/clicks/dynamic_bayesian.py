@@ -1,6 +1,6 @@
 """DBN: a user walks down the page until a click satisfies or patience ends.
 
-Expectation is exact: what is hidden lies in the tail of a page (`tails`), except for the satisfaction of the last click. The
+Expectation is exact: what is hidden lies in the tail of a page (`chains`), except for the satisfaction of the last click. The
 last click of a page that has no row below says nothing about satisfaction, and is not counted as a trial of it.
 """
 
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.experiments.clicks.em import Expectations, FittedScan, by_rank, log_sum, maximise, ratio
-from cranfield.experiments.clicks.model import FittedByEM
-from cranfield.experiments.clicks.tails import Heads, Tails
+from cranfield.experiments.clicks.chains import FittedChain, Heads, Tails
+from cranfield.experiments.clicks.em import Expectations, log_sum, maximise, ratio, sums
+from cranfield.experiments.clicks.model import FittedByEM, refuse_single_clicks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import Flags, Numbers, ResultPages
+    from cranfield.experiments.clicks.result_pages import ResultPages
 
 
 class DBN(FittedByEM):
@@ -33,9 +33,11 @@ class DBN(FittedByEM):
     )
     reference = "Chapelle & Zhang (2009)"
     reads_pages = True
+    from_the_top = True
 
     def fit(self, data: ResultPages) -> FittedDBN:
         expectation = DynamicBayesianExpectation(Heads.of(data), Tails.of(data))
+        refuse_single_clicks(self, expectation.heads.passed_clicks)
         start = np.full(len(data.pairs), self.start)
         parameters, objective, change, examined = maximise(
             self, (start, start, np.full(1, self.start)), expectation.expect
@@ -80,12 +82,12 @@ class DynamicBayesianExpectation:
             + log_sum(1.0, tail_chance),
             (
                 heads.clicks,
-                np.bincount(head, was_satisfied, tails.pairs),
+                sums(head, was_satisfied, tails.pairs),
                 np.array([passed + first[clicked].sum() + went_on]),
             ),
             (
                 views,
-                heads.passed_clicks + np.bincount(head, minlength=tails.pairs),
+                heads.passed_clicks + sums(head, np.ones(len(head)), tails.pairs),
                 np.array([passed + (1 - was_satisfied).sum() + could_go_on]),
             ),
             views,
@@ -93,7 +95,7 @@ class DynamicBayesianExpectation:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedDBN(FittedScan):
+class FittedDBN(FittedChain):
     """DBN with its parameters."""
 
     satisfied: Floats  # the satisfaction of each pair
@@ -106,22 +108,10 @@ class FittedDBN(FittedScan):
     def parameters(self) -> Mapping[str, Floats]:
         return {"continuation": self.continuation}
 
-    def marginal(self, pages: ResultPages) -> Floats:
-        leaves = 1 - self.attractiveness * self.satisfied
-        chances, examined = np.zeros(len(pages.pair)), np.ones(len(pages))
-        for which, rows in by_rank(pages):
-            pair = pages.pair[rows]
-            chances[rows] = examined[which] * self.attractiveness[pair]
-            examined[which] *= self.continuation * leaves[pair]
-        return chances
+    @property
+    def after_skip(self) -> float:
+        return float(self.continuation[0])
 
-    def walk(self, pages: ResultPages, look: Callable[[Numbers, Floats], Flags]) -> Floats:
-        chances, examined = np.zeros(len(pages.pair)), np.ones(len(pages))
-        for which, rows in by_rank(pages):
-            pair = pages.pair[rows]
-            click = examined[which] * self.attractiveness[pair]
-            chances[rows] = click
-            after_skip = ratio(examined[which] - click, 1 - click)
-            after = np.where(look(rows, click), 1 - self.satisfied[pair], after_skip)
-            examined[which] = self.continuation * after
-        return chances
+    @property
+    def after_click(self) -> Floats:
+        return self.continuation * (1 - self.satisfied)

@@ -70,6 +70,11 @@ def ratio(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros(np.broadcast_shapes(part.shape, whole.shape)), where=whole > 0)
 
 
+def sums(key: Numbers, weights: Floats, size: int) -> Floats:
+    """The sum of the weights for each key below `size`."""
+    return np.bincount(key, weights, size).astype(np.float64, copy=False)
+
+
 class Expectations(NamedTuple):
     """What the hidden states are expected to be, given the clicks and the parameters."""
 
@@ -114,7 +119,7 @@ class FittedScan(FittedClickModel):
     def unseen(self) -> float:
         """The value of a parameter that the log says nothing about."""
         prior = PseudoCounts.of(self.model)
-        return prior.clicks / prior.views if prior.views else float(self.model.values["start"])
+        return prior.clicks / prior.views if prior.views else float(self.model.values.get("start", 0.5))
 
     @abstractmethod
     def walk(self, pages: ResultPages, look: Callable[[Numbers, Floats], Flags]) -> Floats:

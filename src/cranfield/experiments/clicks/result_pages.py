@@ -9,6 +9,7 @@ rank of the previous click and this place suffice for every model except CCM and
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.bool_]
 
+DENSE, SMALL, LARGE = 4, 1_000_000, 40_000_000  # cells of a table of counts: per row, and in all
 NO_CLICK, BEFORE, AT, AFTER = range(4)  # the place of a document relative to the last click of its page
 
 
@@ -103,27 +105,41 @@ class ResultPages:
         return np.arange(len(self.pair)) - np.repeat(self.start[:-1], self.lengths) + 1
 
     @property
-    def previous(self) -> Numbers:
+    def clicks(self) -> Numbers:
+        """The number of clicks of each page."""
+        total = np.concatenate(([0], np.cumsum(self.clicked)))
+        return np.asarray(total[self.start[1:]] - total[self.start[:-1]], np.int64)
+
+    @property
+    def previous(self) -> npt.NDArray[np.int32]:
         """The rank of the previous click on the page; 0 if there is none above."""
-        rank, number = self.rank, np.arange(len(self.pair))
-        last = np.maximum.accumulate(np.where(self.clicked, number, -1)) if len(number) else number
-        above = np.concatenate(([-1], last[:-1]))[: len(number)]  # the last click in an earlier row
-        own = above >= np.repeat(self.start[:-1], self.lengths)
-        return np.asarray(np.where(own, rank[above], 0), np.int64)
+        # Between two clicks it is the same: so a page is as many stretches of equal values as it has clicks, and one more.
+        clicks, rows = self.clicks, np.flatnonzero(self.clicked)
+        page = np.repeat(np.arange(len(self)), clicks)
+        starts, values = np.empty(len(self) + len(rows), np.int64), np.zeros(len(self) + len(rows), np.int32)
+        after_click = np.arange(len(rows)) + page + 1
+        starts[after_click], values[after_click] = rows + 1, rows - self.start[page] + 1
+        of_page = np.arange(len(self)) + np.concatenate(([0], np.cumsum(clicks)[:-1]))[: len(self)]
+        starts[of_page] = self.start[:-1]
+        return np.repeat(values, np.diff(np.append(starts, len(self.clicked))))
 
     @property
     def last_click(self) -> Numbers:
         """The rank of the last click of each page; 0 without a click."""
+        clicks, rows = self.clicks, np.flatnonzero(self.clicked)
         last = np.zeros(len(self), np.int64)
-        np.maximum.at(last, self.page[self.clicked], self.rank[self.clicked])
+        some = clicks > 0
+        last[some] = rows[np.cumsum(clicks)[some] - 1] - self.start[:-1][some] + 1
         return last
 
     @property
     def place(self) -> npt.NDArray[np.int8]:
         """The place of each row relative to the last click of its page: NO_CLICK, BEFORE, AT or AFTER."""
-        last, rank = np.repeat(self.last_click, self.lengths), self.rank
-        relative = np.where(rank < last, BEFORE, np.where(rank == last, AT, AFTER))
-        return np.asarray(np.where(last == 0, NO_CLICK, relative), np.int8)
+        last, lengths = self.last_click, self.lengths
+        some = last > 0
+        stretches = np.where(some, 0, lengths), np.where(some, last - 1, 0), some, np.where(some, lengths - last, 0)
+        values = np.tile(np.array([NO_CLICK, BEFORE, AT, AFTER], np.int8), len(self))
+        return np.repeat(values, np.stack(stretches, axis=1).ravel())
 
     def some(self, which: Numbers | Flags) -> ResultPages:
         """Some of the pages, by number or as a mask; the pairs keep their numbers."""
@@ -157,13 +173,22 @@ class ClickCounts:
     place: Numbers
     views: Numbers
     clicks: Numbers
+    knows_other_clicks: bool = True  # whether `previous` and `place` say anything
+
+    @classmethod
+    def of_ranks(
+        cls, pairs: QueryDocuments, pair: Numbers, rank: Numbers, views: Numbers, clicks: Numbers
+    ) -> ClickCounts:
+        """Counts by pair and rank alone, as in a table of views and clicks; each page has one view of rank 1."""
+        pages = int(views[rank == 1].sum())
+        nowhere = np.zeros_like(rank)
+        return cls(pairs, pages, pair, rank, nowhere, nowhere, views, clicks, knows_other_clicks=False)
 
     @classmethod
     def of(cls, pages: ResultPages) -> ClickCounts:
         """The counts of these pages."""
-        parts = (pages.pair.astype(np.int64), pages.rank, pages.previous, pages.place.astype(np.int64))
-        views = np.ones(len(pages.pair), np.int64)
-        return cls._added(pages.pairs, len(pages), parts, views, pages.clicked.astype(np.int64))
+        parts = (pages.pair, pages.rank, pages.previous, pages.place)
+        return cls._added(pages.pairs, len(pages), parts, None, pages.clicked)
 
     def plus(self, other: ClickCounts) -> ClickCounts:
         """The sum of two counts over the same pairs."""
@@ -171,6 +196,8 @@ class ClickCounts:
         keys = tuple(np.concatenate(both) for both in zip(own, theirs, strict=True))
         views, clicks = (np.concatenate(both) for both in ((self.views, other.views), (self.clicks, other.clicks)))
         pairs = self.pairs if len(self.pairs) >= len(other.pairs) else other.pairs
+        if not (self.knows_other_clicks and other.knows_other_clicks):
+            raise DataError("counts with and without the other clicks of a page cannot be added")
         return self._added(pairs, self.pages + other.pages, keys, views, clicks)
 
     def _keys(self) -> tuple[Numbers, ...]:
@@ -178,22 +205,31 @@ class ClickCounts:
 
     @classmethod
     def _added(
-        cls, pairs: QueryDocuments, pages: int, keys: tuple[Numbers, ...], views: Numbers, clicks: Numbers
+        cls,
+        pairs: QueryDocuments,
+        pages: int,
+        keys: Sequence[npt.NDArray[np.integer[Any]]],
+        views: Numbers | None,
+        clicks: Numbers | Flags,
     ) -> ClickCounts:
-        """Rows with equal keys added up."""
+        """Rows with equal keys added up; `views` is None if each row is one view."""
         sizes = [int(key.max(initial=0)) + 1 for key in keys]
-        code = np.zeros(len(views), np.int64)
-        for key, size in zip(keys, sizes, strict=True):
-            code = code * size + key
-        distinct, inverse = np.unique(code, return_inverse=True)
-        answer = []
-        for size in reversed(sizes):
-            distinct, key = np.divmod(distinct, size)
-            answer.append(key)
-        added = (
-            np.bincount(inverse, weights=each, minlength=len(answer[0])).astype(np.int64) for each in (views, clicks)
-        )
-        return cls(pairs, pages, *reversed(answer), *added)
+        code = keys[0].astype(np.int64)
+        for key, size in zip(keys[1:], sizes[1:], strict=True):
+            code *= size
+            code += key
+        cells = math.prod(sizes)
+        if cells <= min(max(DENSE * len(code), SMALL), LARGE):  # a table of all cells is faster than sorting
+            every_view, every_click = (_sums(code, each, cells) for each in (views, clicks))
+            distinct = np.flatnonzero(every_view)
+            own = every_view[distinct], every_click[distinct]
+        else:
+            distinct, inverse = np.unique(code, return_inverse=True)
+            own = _sums(inverse, views, len(distinct)), _sums(inverse, clicks, len(distinct))
+        distinct, place = np.divmod(distinct, sizes[3])
+        distinct, previous = np.divmod(distinct, sizes[2])
+        pair, rank = np.divmod(distinct, sizes[1])
+        return cls(pairs, pages, pair, rank, previous, place, *own)
 
     def by(self, key: Numbers, size: int, which: Flags | None = None) -> tuple[Floats, Floats]:
         """The views and the clicks for each value of a key below `size`, of all cells or of some.
@@ -208,3 +244,12 @@ class ClickCounts:
             for each in (self.views, self.clicks)
         )
         return views, clicks
+
+
+def _sums(code: Numbers, weights: Numbers | Flags | None, size: int) -> Numbers:
+    """The sums of whole numbers for each code below `size`; of flags, how many are set."""
+    if weights is None:
+        return np.bincount(code, minlength=size)
+    if weights.dtype == np.bool_:
+        return np.bincount(code[weights], minlength=size)
+    return np.bincount(code, weights, size).astype(np.int64)

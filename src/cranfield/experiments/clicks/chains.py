@@ -1,24 +1,28 @@
-"""The tail of a page: the rows after its last click, or all rows of a page without clicks.
+"""Users who walk down a page from rank 1 until they stop: what is certain, what is hidden, and what they click.
 
-Users who walk down a page have examined everything up to their last click. What they examined below it is hidden, and it
-is all that expectation has to compute. The silence of a row is the probability that neither it nor any row below is clicked,
-once the row is examined. Silence is computed upwards and examination downwards, for all pages at once.
+They have examined everything down to their last click. What they examined in the tail of the page is hidden. The tail is
+the rows after the last click, or all rows of a page without clicks. The silence of a row is the probability that neither
+it nor any row below is clicked, once the row is examined. Silence is computed upwards and examination downwards, for all
+pages at once.
 
-Rows are stored by their distance from the end of the page, the longest tails first. So each distance is one slice, and the
-rows below it are a prefix of the next slice.
+The rows of tails are stored by their distance from the end of the page, the longest tails first. So each distance is one
+slice, and the rows below it are a prefix of the slice before.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cranfield.experiments.clicks.em import ratio
+from cranfield.experiments.clicks.em import FittedScan, by_rank, ratio, sums
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.clicks.result_pages import Flags, Numbers, ResultPages
 
@@ -85,7 +89,7 @@ class Tails:
 
     def by_pair(self, examined: Floats) -> Floats:
         """The expected number of examined rows of each pair."""
-        return np.bincount(self.pair, examined, self.pairs)
+        return sums(self.pair, examined, self.pairs)
 
     def steps(self, examined: Floats) -> tuple[float, float]:
         """How many rows below a skip were examined, and below how many examined skips there is a row."""
@@ -114,3 +118,40 @@ class Heads:
             for which in (examined, pages.clicked, passed)
         )
         return cls(views, clicks, passed_clicks, float(views.sum() - clicks.sum()))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChain(FittedScan):
+    """A fitted model whose users go on to the next rank with a probability that depends only on this rank."""
+
+    @property
+    @abstractmethod
+    def after_skip(self) -> float:
+        """The probability that the next rank is examined after an examined rank without a click."""
+
+    @property
+    @abstractmethod
+    def after_click(self) -> Floats:
+        """The probability that the next rank is examined after a click on each pair."""
+
+    def marginal(self, pages: ResultPages) -> Floats:
+        goes_on = (1 - self.attractiveness) * self.after_skip + self.attractiveness * self.after_click
+        chances, examined = np.zeros(len(pages.pair)), np.ones(len(pages))
+        for which, rows in by_rank(pages):
+            pair = pages.pair[rows]
+            chances[rows] = examined[which] * self.attractiveness[pair]
+            examined[which] *= goes_on[pair]
+        return chances
+
+    def walk(self, pages: ResultPages, look: Callable[[Numbers, Floats], Flags]) -> Floats:
+        after_click, after_skip = self.after_click, self.after_skip
+        chances, examined = np.zeros(len(pages.pair)), np.ones(len(pages))
+        for which, rows in by_rank(pages):
+            pair = pages.pair[rows]
+            click = examined[which] * self.attractiveness[pair]
+            chances[rows] = click
+            still = ratio(
+                examined[which] - click, 1 - click
+            )  # the probability that the user skipped and did not stop above
+            examined[which] = np.where(look(rows, click), after_click[pair], after_skip * still)
+        return chances

@@ -1,0 +1,79 @@
+"""The commands of `cranfield topics`: topics drawn from a log, and the traffic that they cover later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cranfield.base.errors import ConventionError
+from cranfield.base.parameters import whole
+from cranfield.base.results import as_json
+from cranfield.formats.streams import plain_ending, write_bytes
+from cranfield.pooling.topic_sampling import sample_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cranfield.pooling.topic_coverage import TopicCoverage
+    from cranfield.pooling.topic_sampling import TopicSample
+
+TABLES = (".csv", ".jsonl", ".tsv")  # endings of a topics file
+
+
+def sample(
+    log: str,
+    *,
+    n: int,
+    topics_file: str | None = None,
+    least_units: int | None = None,
+    allocation: Sequence[str] = (),
+    design: str = "systematic",
+    strata: str | None = None,
+    seed: int = 0,
+) -> TopicSample:
+    """Draw topics from a log, and write them to a topics file if one is named.
+
+    `allocation` has the number of topics of strata as STRATUM=N.
+    """
+    from cranfield.experiments.query_traffic import read_traffic
+
+    counts = _allocation(allocation)
+    traffic = read_traffic(log, least_units=least_units)
+    drawn = sample_topics(traffic, n, design=design, strata=strata, allocation=counts, seed=seed)
+    if topics_file is not None:
+        write_bytes(topics_file, [topics_text(drawn, topics_file).encode("utf-8", "surrogateescape")])
+    return drawn
+
+
+def topics_text(drawn: TopicSample, path: str) -> str:
+    """The content of a topics file; its ending decides: .csv, .jsonl, or tabs for any other."""
+    ending = plain_ending(path)
+    if ending == ".csv":
+        return drawn.to_csv()
+    if ending != ".jsonl":
+        return drawn.to_tsv()
+    head, *rows = drawn.table()
+    return "".join(as_json(dict(zip(head, row, strict=True)), indent=None) + "\n" for row in rows)
+
+
+def _allocation(typed: Sequence[str]) -> Mapping[str, int]:
+    counts = {}
+    for text in typed:
+        name, _, number = text.rpartition("=")
+        try:
+            counts[name] = whole(number)
+        except ValueError:
+            raise ConventionError(f"allocation: expected STRATUM=N, as in head=50, found {text!r}") from None
+    return counts
+
+
+def coverage(topics: str, log: str, *, least_units: int | None = None, seed: int = 0) -> TopicCoverage:
+    """The share of the searches in a log that topics cover, and where traffic has moved since they were drawn."""
+    from cranfield.experiments.query_traffic import read_traffic
+    from cranfield.inputs.inputs import refuse_second_stdin
+    from cranfield.inputs.topics import topic_table
+    from cranfield.pooling.topic_coverage import topic_coverage
+
+    refuse_second_stdin(topics, log)
+    table = topic_table(topics, None)
+    assert table is not None  # only without a file
+    return topic_coverage(table, read_traffic(log, least_units=least_units), seed=seed)

@@ -1,0 +1,22 @@
+"""Clicks: what the workspace's event log says about ranks and grades."""
+
+from __future__ import annotations
+
+from cranfield.experiments.clicks.click_summary import MODEL
+from cranfield.experiments.clicks.model import CLICK_MODELS
+from cranfield.workbench.access_control import VIEWER
+from cranfield.workbench.job_answers import answer_page, ask, judgment_options
+from cranfield.workbench.routes import Page, PageRequest, page
+
+
+@page("/clicks", VIEWER, "jobs.ask clicks", table=True, menu=("look", 32, "Clicks"))
+def clicks(request: PageRequest) -> Page:
+    """Clicks and examination by rank, and click-through by judged grade, from the event log of the workspace."""
+    model = request.text("model") or MODEL
+    there = request.site.bench.has_events
+    asked = {name: request.text(name) for name in ("judgments", "policy") if request.text(name)}
+    job = ask(request, "clicks", model=model, **asked) if there else None
+    options = {name: value for name, value in judgment_options(request).items() if name != "measures"}
+    models = list(dict.fromkeys([*CLICK_MODELS, model]))  # a model with parameters is in no list
+    values = {"events": there, "model": model}
+    return answer_page(request, "Clicks", "clicks.html", values, {"models": models, **options}, job)

@@ -1,0 +1,148 @@
+"""Judgments from clicks in a log of judgments: a source of its own, which counts only on request."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cranfield.base.errors import DataError
+from cranfield.judging import Event, current_events, open_log
+from cranfield.judging.policies import ONE_SET, PolicySettings, decide, goes_by_labels, policies
+from shell import EXAMPLES, cranfield
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "topic,document,grade,value,low,high,views,clicks,posterior,alpha,beta,thresholds\n"
+WITH_CLICKS = "human,import,collection,clicks"
+NUMBERS = [  # every command that reads a log or a workspace, except those that list its events
+    "judge export {log} --to qrels",
+    "judge export {log} --to qrels --policy majority",
+    "judge export {log} --to csv",
+    "judge export {log} --to jsonl",
+    "judge export {log} --to prefs",
+    "judge aggregate {log} --policy majority --format json",
+    "judge aggregate {log} --policy dawid-skene --format json",
+    "judge agree {log} --format json",
+    "judge agree {log} --format json --sources human,import,model,collection",
+    "judge status {log} --format json",
+    "judge guidelines {log} --format json",
+    "judge versions {log} --format json",
+    "eval {log} bm25.run dense.run --per-topic --format json",
+    "compare {log} bm25.run dense.run --format json",
+    "compare {log} bm25.run dense.run --label-noise --format json",
+    "leaderboard {log} bm25.run dense.run --format json",
+    "pool make bm25.run dense.run --depth 5 --qrels {log}",
+    "reuse {log} bm25.run dense.run --format json",
+    "convert {log} - --kind qrels --to csv",
+]
+
+
+def clicks_file(folder: Path, rows: list[tuple[str, str, float]]) -> Path:
+    path = folder / "clicks.csv"
+    lines = [f"{topic},{document},{grade},{grade},0.1,0.9,40,7,beta,4,9,\n" for topic, document, grade in rows]
+    path.write_text(HEAD + "".join(lines))
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The examples with a log of two people's labels, and a file of clicks on judged and unjudged documents."""
+    for name in ("qrels.txt", "bm25.run", "dense.run"):
+        shutil.copy(EXAMPLES / name, tmp_path)
+    again = [line.split() for line in (tmp_path / "qrels.txt").read_text().splitlines()]
+    (tmp_path / "bob.txt").write_text(
+        "".join(f"{t} 0 {d} {(int(g) + (n % 3 == 0)) % 2}\n" for n, (t, _, d, g) in enumerate(again))
+    )
+    assert cranfield("judge", "add", "work.db", "qrels.txt", "bob.txt", folder=tmp_path).code == 0
+    unjudged = [("q1", "unseen1", 0.4), ("q1", "unseen2", 0.01), ("topic-of-clicks", "d1", 0.2)]
+    clicks_file(tmp_path, [*((t, d, 0.37) for t, _, d, _ in again), *unjudged])
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", NUMBERS, ids=lambda each: " ".join(each.split()[:3]))
+def test_clicks_change_no_number_of_a_log(folder: Path, command: str) -> None:
+    arguments = command.format(log="work.db").split()
+    before = cranfield(*arguments, folder=folder)
+    assert before.code in (0, 1), before.err
+    assert cranfield("judge", "add", "work.db", "clicks.csv", folder=folder).code == 0
+    after = cranfield(*arguments, folder=folder)
+    assert (after.code, after.out) == (before.code, before.out)
+
+
+def test_a_file_of_click_judgments_is_added_as_clicks_without_being_told(folder: Path) -> None:
+    added = cranfield("judge", "add", "work.db", "clicks.csv", folder=folder)
+    assert "judgments from clicks" in added.err
+    log = open_log(folder / "work.db")
+    sources = {event.source for event in log.events() if event.document.startswith("unseen")}
+    log.close()
+    assert sources == {"clicks"}
+
+
+def test_clicks_that_are_named_grade_only_what_nobody_judged(folder: Path) -> None:
+    cranfield("judge", "add", "work.db", "clicks.csv", folder=folder)
+    without = cranfield("judge", "export", "work.db", "--to", "qrels", folder=folder).out.splitlines()
+    named = cranfield("judge", "export", "work.db", "--to", "qrels", "--sources", WITH_CLICKS, folder=folder)
+    more = sorted({*named.out.splitlines()} - {*without})
+    assert {*without} < {*named.out.splitlines()}
+    assert more == ["q1 0 unseen1 0.4", "q1 0 unseen2 0.01", "topic-of-clicks 0 d1 0.2"]
+    assert "3 documents have their grades from clicks" in named.err
+
+
+def test_all_events_of_an_export_hold_the_clicks(folder: Path) -> None:
+    cranfield("judge", "add", "work.db", "clicks.csv", folder=folder)
+    everything = cranfield("judge", "export", "work.db", "--all-events", folder=folder).out
+    assert '"source": "clicks"' in everything
+    named = cranfield("judge", "export", "work.db", "--sources", "clicks", folder=folder).out
+    assert set(named.splitlines()) == {line for line in everything.splitlines() if '"source": "clicks"' in line}
+
+
+def test_clicks_agree_with_people_only_if_they_are_named(folder: Path) -> None:
+    cranfield("judge", "add", "work.db", "clicks.csv", "--source", "clicks", folder=folder)
+    named = cranfield("judge", "agree", "work.db", "--sources", "import,clicks", "--format", "json", folder=folder)
+    assert named.code == 0, named.err
+    assert named.out != cranfield("judge", "agree", "work.db", "--format", "json", folder=folder).out
+
+
+@pytest.mark.parametrize("policy", [*filter(goes_by_labels, policies())])
+def test_a_policy_decides_as_without_the_clicks(policy: str) -> None:
+    rows = [("d1", 0, "ann"), ("d1", 1, "bob"), ("d2", 1, "ann"), ("d2", 1, "bob"), ("d3", 0, "ann"), ("d3", 0, "bob")]
+    people = [Event(topic="q", document=d, grade=g, assessor=who, time="2026-01-01") for d, g, who in rows]
+    clicks = [Event(topic="q", document=d, grade=0.3, source="clicks", time="2027-01-01") for d in ("d1", "d2", "d9")]
+    gold = {("q", "d2"): 1.0}
+    expected = decide(current_events(people), policy, None, gold).grades
+    assert decide(current_events([*people, *clicks]), policy, None, gold).grades == expected
+    named = decide(current_events([*people, *clicks]), policy, PolicySettings(sources=(*ONE_SET, "clicks")), gold)
+    assert named.grades["q"] == {**expected["q"], "d9": 0.3}
+    assert named.of_clicks == 1
+
+
+def test_the_collection_is_stronger_than_clicks() -> None:
+    events = [
+        Event(topic="q", document="d", grade=2, source="collection", time="2026-01-01"),
+        Event(topic="q", document="d", grade=0.1, source="clicks", time="2027-01-01"),
+    ]
+    named = decide(current_events(events), settings=PolicySettings(sources=(*ONE_SET, "clicks")))
+    assert named.grades == {"q": {"d": 2.0}}
+
+
+def test_the_last_clicks_count_and_a_withdrawal_brings_back_the_ones_before(tmp_path: Path) -> None:
+    how = PolicySettings(sources=("clicks",))
+    for name in ("work.db", "labels.jsonl"):
+        log = open_log(tmp_path / name)
+        first = Event(topic="q", document="d", grade=0.1, source="clicks", time="2026-01-01")
+        second = Event(topic="q", document="d", grade=0.2, source="clicks", assessor="SDBN", time="2026-02-01")
+        log.add([first, second])
+        assert decide(log.current_events(), settings=how).grades == {"q": {"d": 0.2}}
+        log.add([Event(kind="withdrawal", refers=second.id, source="clicks")])
+        assert decide(log.current_events(), settings=how).grades == {"q": {"d": 0.1}}
+        assert [(each.side, each.grade) for each in log.current_grades()] == [("clicks", 0.1)]
+        log.close()
+
+
+@pytest.mark.parametrize("kind", ["skip", "cannot-judge", "adjudication"])
+def test_clicks_give_nothing_but_judgments(kind: str) -> None:
+    with pytest.raises(DataError, match="clicks give judgments"):
+        Event(topic="q", document="d", grade=1, kind=kind, source="clicks")
