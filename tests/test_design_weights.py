@@ -12,6 +12,7 @@ from cranfield import Scores, compare, design, evaluate, gate, leaderboard
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.evaluation.topics import DesignWeights, as_weights, weights_of_column
 from cranfield.formats.topic_tables import TopicTable
+from cranfield.pooling.topic_sampling import TOPIC_DESIGNS
 from cranfield.stats.sampled_means import ALL_CERTAIN, UNEVEN, ProbabilitySample, sampled_mean_and_error
 from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY
 from shell import cranfield
@@ -281,16 +282,8 @@ def test_rank_intervals_against_the_pairs_of_compare(scores):
 def zipf_sample(rng: np.random.Generator, queries: int, n: int):
     """A Pareto sample of n queries of Zipf traffic: the places, frequencies and probabilities."""
     sizes = 1e6 / np.arange(1.0, queries + 1)
-    certain = np.zeros(queries, np.bool_)
-    while True:
-        chances = np.where(certain, 1.0, (n - certain.sum()) * sizes / sizes[~certain].sum())
-        if not (chances[~certain] >= 1).any():
-            break
-        certain |= chances >= 1
-    others, u = np.flatnonzero(~certain), rng.random(int((~certain).sum()))
-    p = chances[others]
-    drawn = others[np.argpartition(u * (1 - p) / ((1 - u) * p), n - certain.sum())[: n - certain.sum()]]
-    return np.concatenate([np.flatnonzero(certain), drawn]), sizes, chances
+    chances = TOPIC_DESIGNS.named("pareto").probabilities(sizes, n)
+    return TOPIC_DESIGNS.named("pareto").draw(chances, rng), sizes, chances
 
 
 @pytest.mark.parametrize("samples", [60, pytest.param(1000, marks=pytest.mark.slow)])
