@@ -220,8 +220,8 @@ def test_the_posteriors_of_ccm_against_every_hidden_state(clicks):
 
 @st.composite
 def logs(draw: Any) -> ResultPages:
-    """A small log: pages of one to six of six documents, of two queries."""
-    sessions = []
+    """A small log: pages of one to six of six documents, of two queries; the first page has two clicks."""
+    sessions: list[tuple[str, Any, Any]] = [("q", "ab", [1, 1])]
     for _ in range(draw(st.integers(1, 12))):
         shown = draw(st.lists(st.sampled_from("abcdef"), unique=True, min_size=1, max_size=6))
         clicks = draw(st.lists(st.booleans(), min_size=len(shown), max_size=len(shown)))
@@ -372,7 +372,7 @@ def recovered(model: Any, size: int, seed: int) -> tuple[Any, Any, ResultPages]:
     return model.fit(pages), true, pages
 
 
-def check_recovery(model: Any, size: int, seed: int, r: float, within: float, clicks: int) -> None:
+def check_recovery(model: Any, size: int, seed: int, r: float, within: float, clicks: int, satisfaction: float) -> None:
     """Attractiveness correlates by r, and examination or continuation is this close; satisfaction with so many clicks."""
     fitted, true, pages = recovered(model, size, seed)
     assert fitted.check() == []
@@ -384,20 +384,20 @@ def check_recovery(model: Any, size: int, seed: int, r: float, within: float, cl
     if isinstance(fitted, FittedDBN):
         often = np.bincount(pages.pair[pages.clicked], minlength=len(pages.pairs)) >= clicks
         assert often.sum() > 80
-        assert np.corrcoef(fitted.satisfaction[often], true.satisfaction[often])[0, 1] >= 0.95
+        assert np.corrcoef(fitted.satisfaction[often], true.satisfaction[often])[0, 1] >= satisfaction
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_recovers_its_own_parameters_from_ten_thousand_sessions(model):
     """A tenth of the sessions: errors are three times as large."""
-    check_recovery(model(), 10_000, seed=1, r=0.96, within=0.06, clicks=60)
+    check_recovery(model(), 10_000, seed=1, r=0.96, within=0.06, clicks=60, satisfaction=0.92)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_recovers_its_own_parameters_from_a_hundred_thousand_sessions(model, seed):
-    check_recovery(model(), 100_000, seed, r=0.99, within=0.02, clicks=200)
+    check_recovery(model(), 100_000, seed, r=0.99, within=0.02, clicks=200, satisfaction=0.95)
 
 
 @pytest.mark.slow
@@ -450,6 +450,14 @@ def test_ranks_without_connection_have_no_relative_examination(model):
     ]
 
 
+@pytest.mark.parametrize("model", [CCM, DBN])
+def test_a_log_without_a_second_click_on_a_page_is_refused(model):
+    with pytest.raises(
+        DataError, match=f"^{model.name} estimates whether users read on .* no page of the log has two clicks"
+    ):
+        model().fit(ResultPages.of([("q", ["a", "b"], [1, 0]), ("q", ["b", "a"], [0, 1])]))
+
+
 def test_more_pseudo_clicks_than_views_are_refused():
     with pytest.raises(ConventionError, match="PBM: pseudo_clicks must be 2 "):
         PBM(pseudo_clicks=3).fit(simulated(PBM(), 10, seed=1))
@@ -463,7 +471,7 @@ def test_ubm_refuses_pages_with_too_many_documents():
 
 @pytest.mark.parametrize("model", MODELS)
 def test_pages_without_rows_and_ranks_that_were_never_seen_have_a_probability(model):
-    fitted = model().fit(ResultPages.of([("q", [], []), ("q", ["a", "b"], [1, 0]), ("q", ["b", "a"], [0, 0])]))
+    fitted = model().fit(ResultPages.of([("q", [], []), ("q", ["a", "b"], [1, 1]), ("q", ["b", "a"], [0, 0])]))
     longer = ResultPages(fitted.pairs, np.array([0, 0, 4]), np.array([0, 1, 0, 1], np.int32), np.ones(4, bool))
     for chances in (fitted.marginal(longer), fitted.conditional(longer)):
         assert np.all((chances > 0) & (chances < 1))

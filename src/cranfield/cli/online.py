@@ -385,6 +385,7 @@ def _click_models() -> None:
     "-o --output FILE",
     "File of qrels to write. Its ending decides the format: csv, tsv and jsonl hold intervals too; others hold grades.",
     name="path",
+    type=NEW_FILE,
 )
 @option("--least-views N", "Number of times a document must have been shown for a query.", type=COUNT, default=10)
 @option("--thresholds X,X,...", "Values at which the grades 1, 2, … begin, such as 0.05,0.15,0.3.", callback=_numbers)

@@ -118,19 +118,21 @@ def click_qrels(
         read = read_pages(opened, lenient=lenient, memory=memory)
     fitted = fit(model or MODEL, read.pages) if asked.of_model else None
     judgments = judge_by_clicks(read.pages, asked, fitted, queries=queries, where=topics_file or "", **grading)
-    judgments.remarks.extend(read.notes)
+    judgments.remarks.extend([*read.notes, *(fitted.check() if fitted else [])])
     if path is not None:
         write_click_qrels(judgments, path)
     return judgments
 
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:
-    """A click model by its name, fitted to pages."""
+    """A click model by its name, fitted to pages; DataError if they do not determine its parameters."""
     from cranfield.experiments.clicks.model import CLICK_MODELS
     from cranfield.experiments.clicks.result_pages import ClickCounts
 
     chosen = CLICK_MODELS.named(model)
-    return chosen.fit(pages if chosen.needs_pages else ClickCounts.of(pages))
+    fitted = chosen.fit(pages if chosen.needs_pages else ClickCounts.of(pages))
+    fitted.check()
+    return fitted
 
 
 def write_click_qrels(judgments: ClickJudgments, path: str) -> None:

@@ -86,7 +86,7 @@ class _ReadingOn(FittedByEM):
 
     def fit(self, data: ClickCounts | ResultPages) -> FittedCascade:
         counts = as_counts(data)
-        refuse_single_clicks(self, counts)
+        refuse_single_clicks(self, counts.clicks[counts.place == BEFORE])
         if not self.exact:
             return self._fit_counts(counts)
         if not isinstance(data, ResultPages):

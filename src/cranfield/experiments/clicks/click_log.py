@@ -65,6 +65,7 @@ class ClickLog(NamedTuple):
     notes: list[str]
     units: Any = None
     experiment: str | None = None  # the one that `pages.variant` belongs to
+    searches: Any = None  # the id of each page's search (an Arrow array)
 
 
 class CountedClicks(NamedTuple):
@@ -103,7 +104,8 @@ def read_pages(
         variant,
         tuple(names.tolist()) if experiment is not None else (),
     )
-    return ClickLog(pages, reading.remarks(), units.dictionary, experiment)
+    searches = arrow.chunked_array([each.searches for each in batches])
+    return ClickLog(pages, reading.remarks(), units.dictionary, experiment, searches)
 
 
 def count_clicks(log: EventSource, *, lenient: bool = False, memory: str | None = None) -> CountedClicks:
@@ -192,10 +194,11 @@ class _Batch(NamedTuple):
     clicked: Flags
     units: Any = None
     variants: Any = None
+    searches: Any = None
 
 
 def _concatenated(batches: Sequence[_Batch]) -> _Batch:
-    """Batches as one, without units and variants."""
+    """Batches as one, without units, variants and searches."""
     lengths = np.concatenate([np.diff(each.start) for each in batches])
     pair, clicked = (np.concatenate([each[place] for each in batches]) for place in (1, 2))
     return _Batch(np.concatenate(([0], np.cumsum(lengths))), pair, clicked)
@@ -263,7 +266,7 @@ def _page_batch(rows: Any, reading: _Reading) -> _Batch:
         start, document = _document_numbers(rows.column("shown"), reading.vocabulary.documents)
     clicked = _clicked(rows, start, document, reading)
     pair = reading.vocabulary.pair_numbers(np.repeat(query, np.diff(start)), document)
-    return _Batch(start, pair, clicked, rows.column("unit"), rows.column("variant"))
+    return _Batch(start, pair, clicked, rows.column("unit"), rows.column("variant"), rows.column("search"))
 
 
 def _with_impressions(rows: Any, reading: _Reading) -> Any:

@@ -20,13 +20,12 @@ from cranfield.base import registry
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import Real, Whole
 from cranfield.base.registry import Registered, Registry
-from cranfield.experiments.clicks.result_pages import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import ClickCounts, Flags, QueryDocuments, ResultPages
+    from cranfield.experiments.clicks.result_pages import Flags, Numbers, QueryDocuments, ResultPages
 
 CLICK_MODELS: Registry[type[ClickModel]] = Registry("click model", "click_models", "cranfield.experiments.clicks")
 STILL_CHANGING = 0.01  # the change of a parameter in the last iteration from which on its estimate is not given
@@ -134,9 +133,9 @@ def log_probabilities(chances: Floats, clicked: Flags) -> Floats:
         return np.asarray(np.where(clicked, np.log(chances), np.log1p(-chances)), np.float64)
 
 
-def refuse_single_clicks(model: ClickModel, counts: ClickCounts) -> None:
+def refuse_single_clicks(model: ClickModel, clicks_before_others: Floats | Numbers) -> None:
     """Raise DataError if no page has two clicks, so that nothing shows whether users read on after a click."""
-    if not counts.clicks[counts.place == BEFORE].any():
+    if not clicks_before_others.any():
         raise DataError(
             f"{model.name} estimates whether users read on after a click, but no page of the log has two clicks; "
             "fit CM or PBM, or log every click of a search"
