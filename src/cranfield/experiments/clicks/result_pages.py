@@ -102,13 +102,17 @@ class ResultPages:
     @property
     def rank(self) -> Numbers:
         """The rank of each row, from 1."""
-        return np.arange(len(self.pair)) - np.repeat(self.start[:-1], self.lengths) + 1
+        return self._rank(np.int64)
+
+    def _rank(self, kind: type[np.int32 | np.int64]) -> Any:
+        rows = np.arange(1, len(self.pair) + 1, dtype=kind)
+        rows -= np.repeat(self.start[:-1].astype(kind), self.lengths)
+        return rows
 
     @property
     def clicks(self) -> Numbers:
         """The number of clicks of each page."""
-        total = np.concatenate(([0], np.cumsum(self.clicked)))
-        return np.asarray(total[self.start[1:]] - total[self.start[:-1]], np.int64)
+        return np.diff(np.searchsorted(np.flatnonzero(self.clicked), self.start))
 
     @property
     def previous(self) -> npt.NDArray[np.int32]:
@@ -187,7 +191,8 @@ class ClickCounts:
     @classmethod
     def of(cls, pages: ResultPages) -> ClickCounts:
         """The counts of these pages."""
-        parts = (pages.pair, pages.rank, pages.previous, pages.place)
+        rank = pages._rank(np.int32 if len(pages.pair) < 2**31 - 1 else np.int64)
+        parts = (pages.pair, rank, pages.previous, pages.place)
         return cls._added(pages.pairs, len(pages), parts, None, pages.clicked)
 
     def plus(self, other: ClickCounts) -> ClickCounts:
@@ -214,11 +219,11 @@ class ClickCounts:
     ) -> ClickCounts:
         """Rows with equal keys added up; `views` is None if each row is one view."""
         sizes = [int(key.max(initial=0)) + 1 for key in keys]
-        code = keys[0].astype(np.int64)
+        cells = math.prod(sizes)
+        code = keys[0].astype(np.int32 if cells < 2**31 else np.int64)
         for key, size in zip(keys[1:], sizes[1:], strict=True):
             code *= size
-            code += key
-        cells = math.prod(sizes)
+            code += key.astype(code.dtype, copy=False)
         if cells <= min(max(DENSE * len(code), SMALL), LARGE):  # a table of all cells is faster than sorting
             every_view, every_click = (_sums(code, each, cells) for each in (views, clicks))
             distinct = np.flatnonzero(every_view)
