@@ -108,14 +108,19 @@ def read_pages(
     return ClickLog(pages, reading.remarks(), units.dictionary, experiment, searches)
 
 
-def count_clicks(log: EventSource, *, lenient: bool = False, memory: str | None = None) -> CountedClicks:
-    """The counts of a log's result pages, read in one pass; memory is for pairs, not for pages."""
+def count_clicks(
+    log: EventSource, *, lenient: bool = False, memory: str | None = None, other_clicks: bool = True
+) -> CountedClicks:
+    """The counts of a log's result pages, read in one pass; memory is for pairs, not for pages.
+
+    Without `other_clicks`, they are by pair and rank alone: fewer, and enough for some models.
+    """
     reading = _Reading(lenient)
     counts: ClickCounts | None = None
     with _opened(log, memory) as queries:
         for batch in _joined(_batches(queries, reading, None)):
             pages = ResultPages(reading.vocabulary.unsorted_pairs(), batch.start, batch.pair, batch.clicked)
-            own = ClickCounts.of(pages)
+            own = ClickCounts.of(pages, other_clicks)
             counts = own if counts is None else counts.plus(own)
     assert counts is not None  # a log without pages is refused
     numbers = reading.vocabulary.sorted_numbers().astype(np.int64)
@@ -467,8 +472,10 @@ class _Queries:
 
     def stream(self, experiment: str | None) -> Iterator[Any]:
         """Arrow batches of pages with their clicks; clicks without a page have no `shown`."""
+        # DuckDB joins texts twice as fast as it makes lists; no id contains the separator.
         clicks = (
-            "SELECT search, list(document) AS documents, list(position) AS positions FROM cranfield_events "
+            f"SELECT search, string_agg(document, {SEPARATOR}) AS documents, "
+            f"string_agg(coalesce(position, 0)::VARCHAR, {SEPARATOR}) AS positions FROM cranfield_events "
             "WHERE kind = 'click' GROUP BY search"
         )
         variant, joined = "NULL::VARCHAR", ""
@@ -486,9 +493,20 @@ class _Queries:
             f"c.documents, c.positions FROM cranfield_pages AS p{joined} FULL JOIN ({clicks}) AS c ON p.search = c.search"
         )
         with duckdb_in_words(self.where, self.log.files()):
-            yield from self.connection.sql(query).to_arrow_reader(BATCH)
+            for batch in self.connection.sql(query).to_arrow_reader(BATCH):
+                yield _with_lists(batch)
 
 
+def _with_lists(batch: Any) -> Any:
+    """A batch whose clicks are lists again."""
+    arrow, compute = imported("pyarrow"), imported("pyarrow.compute")
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    documents, positions = (compute.split_pattern(columns[name], "\0") for name in ("documents", "positions"))
+    columns |= {"documents": documents, "positions": positions.cast(arrow.list_(arrow.int32()))}
+    return arrow.RecordBatch.from_pydict(columns)
+
+
+SEPARATOR = "chr(0)"  # events reject it in texts
 LISTS = (
     "SELECT event_id, search, unit, query, shown, experiment, variant, time FROM cranfield_events "
     "WHERE kind = 'impression' AND len(shown) > 0"
