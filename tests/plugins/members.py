@@ -199,6 +199,16 @@ def test_user_models(tmp_path):
         assert re.search(r"\btop\b", cranfield("online", verb, "--help-all").out)
 
 
+def test_click_models():
+    ours, theirs = (
+        json.loads(cranfield("online", "clicks", "online/clicks-log", "--model", name, "--format", "json").out)["pairs"]
+        for name in ("Patient", "DocumentCTR")
+    )
+    assert ours == theirs
+    assert "who look at everything" in " ".join(cranfield("online", "click-models").out.split())
+    assert "patient" in cranfield("online", "clicks", "--help-all").out
+
+
 def test_systems(tmp_path):
     answer = cranfield("run", "allotment", "--system", "Echo:times=2", "-k", 3, "-o", tmp_path / "echo.run")
     assert answer.code == 0, answer.err

@@ -63,8 +63,8 @@ def click_models(
     share = HOLDOUT if holdout is None else holdout
     if model == ALL:
         return compare_models(chosen, hold_out(read, share, seed), notes)
-    counts = ClickCounts.of(pages)
-    fitted = fit_model(chosen[0], pages if chosen[0].needs_pages else counts)
+    fitted = fit_model(chosen[0], pages)
+    counts = ClickCounts.of(pages, other_clicks=False)
     views, clicks = counts.by(counts.pair, len(counts.pairs))
     if not share:
         return ClickModelFit(fitted, len(pages), views, clicks, remarks=tuple(notes))

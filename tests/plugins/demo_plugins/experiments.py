@@ -1,7 +1,8 @@
-"""A method of interleaving, a metric of experiments and a model of simulated users."""
+"""A method of interleaving, a metric of experiments, a model of simulated users and a click model."""
 
 import numpy as np
 
+from cranfield.experiments.clicks.click_through import DocumentCTR
 from cranfield.experiments.interleaving.method import InterleavingMethod, ListEvidence, MixedList
 from cranfield.experiments.metrics.metric import ClickThrough
 from cranfield.experiments.simulated_world import User
@@ -39,3 +40,10 @@ class Top(User):
 
     def clicks(self, gains, rng):
         return np.arange(gains.shape[1]) == np.zeros(len(gains))[:, None]
+
+
+class Patient(DocumentCTR):
+    """Click-through of patient users, who look at everything. A name for an example."""
+
+    name = "patient"
+    formula = "clicks / views"

@@ -37,7 +37,7 @@ def fit_model(model: ClickModel, data: ClickCounts | ResultPages) -> FittedClick
             )
         fitted = model.fit(data)
     else:
-        fitted = model.fit(data if model.needs_pages else ClickCounts.of(data))
+        fitted = model.fit(data if model.needs_pages else ClickCounts.of(data, model.reads_other_clicks))
     refuse_unconverged(fitted)
     return fitted
 
