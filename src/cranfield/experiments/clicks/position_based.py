@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.clicks.result_pages import Flags, Numbers
 
+RELATIVE = "relative to rank 1"
 MOST_RANKS = 1_000  # UBM has a parameter for each rank and each rank above it
 BLOCK = 2_000_000  # numbers that UBM's marginal probabilities hold at once
 
@@ -153,10 +154,10 @@ class FittedPositionBased(FittedScan):
     connected: Numbers
     """The lowest situation that each one is connected with, as `connected_situations` numbers them."""
 
-    rank_parameters = ("examination",)
+    rank_parameters = ("examination", RELATIVE)
 
     def parameters(self) -> Mapping[str, Floats]:
-        return {"examination": self.examination}
+        return {"examination": self.examination, RELATIVE: self.relative()}
 
     @property
     @abstractmethod
