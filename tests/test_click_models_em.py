@@ -279,6 +279,15 @@ def test_the_maximum_is_where_the_objective_has_no_slope(model):
                 assert objective(replace(fitted, **{name: moved}), pages) < fitted.objective[-1]
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_the_start_value_does_not_decide_where_the_iterations_end(model):
+    pages = recovered(model(), 300, seed=0)[2]
+    ends = [model(start=start, iterations=5000, tolerance=1e-9).fit(pages) for start in (0.05, 0.5, 0.95)]
+    for end in ends:
+        assert end.objective[-1] == pytest.approx(ends[0].objective[-1], abs=1e-6)
+        np.testing.assert_allclose(end.attractiveness, ends[0].attractiveness, atol=1e-4)
+
+
 # PyClick
 
 
@@ -450,6 +459,19 @@ def test_a_list_in_one_order_only_is_refused(model):
     with pytest.raises(DataError, match="no document was shown both at rank 1 and at another rank"):
         fitted.check()
     assert np.isnan(fitted.relative()[1:]).all()
+
+
+@pytest.mark.parametrize("model", [PBM, UBM])
+def test_an_anchored_model_examines_rank_1_always_and_predicts_the_same(model):
+    _, true, pages = recovered(model(), 10_000, seed=0)
+    free, anchored = model().fit(pages), model(anchored=True).fit(pages)
+    assert anchored.examination.flat[0] == 1
+    assert 0.5 < free.examination.flat[0] < 0.95
+    np.testing.assert_allclose(anchored.marginal(pages), free.marginal(pages), rtol=1e-9)
+    np.testing.assert_allclose(anchored.conditional(pages), free.conditional(pages), rtol=1e-9)
+    # the prior alone decides the scale of the free one
+    errors = [np.mean(each.attractiveness / true.scaled().attractiveness) - 1 for each in (anchored, free)]
+    assert abs(errors[0]) < 0.02 < 0.1 < errors[1]
 
 
 @pytest.mark.parametrize("model", [PBM, UBM])
