@@ -126,13 +126,10 @@ def click_qrels(
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:
     """A click model by its name, fitted to pages; DataError if they do not determine its parameters."""
+    from cranfield.experiments.clicks.fits import fit_model
     from cranfield.experiments.clicks.model import CLICK_MODELS
-    from cranfield.experiments.clicks.result_pages import ClickCounts
 
-    chosen = CLICK_MODELS.named(model)
-    fitted = chosen.fit(pages if chosen.needs_pages else ClickCounts.of(pages))
-    fitted.check()
-    return fitted
+    return fit_model(CLICK_MODELS.named(model), pages)
 
 
 def write_click_qrels(judgments: ClickJudgments, path: str) -> None:
