@@ -13,7 +13,7 @@ import numpy as np
 
 from cranfield.experiments.clicks.chains import FittedChain, Heads, Tails
 from cranfield.experiments.clicks.em import Expectations, log_sum, maximise, ratio, sums
-from cranfield.experiments.clicks.model import FittedByEM
+from cranfield.experiments.clicks.model import FittedByEM, refuse_single_clicks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,7 @@ class DBN(FittedByEM):
 
     def fit(self, data: ResultPages) -> FittedDBN:
         expectation = DynamicBayesianExpectation(Heads.of(data), Tails.of(data))
+        refuse_single_clicks(self, expectation.heads.passed_clicks)
         start = np.full(len(data.pairs), self.start)
         parameters, objective, change, examined = maximise(
             self, (start, start, np.full(1, self.start)), expectation.expect
