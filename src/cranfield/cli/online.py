@@ -416,7 +416,7 @@ def _qrels(log: str, against: str | None, **typed: Any) -> None:
     it as labels of the source clicks.
 
     \b
-    $ cranfield online qrels online/log -o clicks.csv
+    $ cranfield online qrels online/clicks-log -o clicks.csv
     """
     from cranfield.commands.clicks import click_qrels
 
@@ -459,7 +459,7 @@ def _preferences(log: str, **typed: Any) -> None:
     A click on a document and none on one above it is a vote for the first. The majority of votes decides.
 
     \b
-    $ cranfield online preferences online/log --least-votes 1
+    $ cranfield online preferences online/clicks-log
     """
     from cranfield.commands.clicks import click_preferences
 
