@@ -209,6 +209,18 @@ def test_click_models():
     assert "patient" in cranfield("online", "clicks", "--help-all").out
 
 
+def test_click_values():
+    answer = cranfield("online", "qrels", "online/log", "--of", "Charm", "--least-views", 1, "--format", "json")
+    assert {row["value"] for row in json.loads(answer.out)["judgments"]} == {0.5}
+    assert "charm" in cranfield("online", "qrels", "--help-all").out
+
+
+def test_click_preference_rules():
+    line = ["online", "preferences", "online/clicks-log", "--rule", "Top-click", "--format", "json"]
+    assert json.loads(cranfield(*line).out)["rule"] == "top-click"
+    assert "top-click" in cranfield("online", "preferences", "--help-all").out
+
+
 def test_systems(tmp_path):
     answer = cranfield("run", "allotment", "--system", "Echo:times=2", "-k", 3, "-o", tmp_path / "echo.run")
     assert answer.code == 0, answer.err

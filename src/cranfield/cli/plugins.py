@@ -28,6 +28,8 @@ REGISTRIES = (
     "evaluation.measures:REGISTRY",
     "experiments.counterfactual.estimator:ESTIMATORS",
     "experiments.clicks.model:CLICK_MODELS",
+    "experiments.clicks.preferences:PREFERENCE_RULES",
+    "experiments.clicks.values:CLICK_VALUES",
     "experiments.interleaving.method:METHODS",
     "experiments.metrics.metric:METRICS",
     "experiments.simulated_world:USERS",
