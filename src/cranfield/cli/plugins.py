@@ -26,6 +26,7 @@ REGISTRIES = (
     "cli:COMMANDS",
     "comparison.gate.questions:QUESTIONS",
     "evaluation.measures:REGISTRY",
+    "experiments.clicks.position_bias_methods:POSITION_BIAS_METHODS",
     "experiments.counterfactual.estimator:ESTIMATORS",
     "experiments.interleaving.method:METHODS",
     "experiments.metrics.metric:METRICS",

@@ -9,12 +9,14 @@ from cranfield.experiments.clicks.judgments import ClickJudgments, judge_by_clic
 from cranfield.experiments.clicks.values import CLICK_VALUES
 from cranfield.experiments.log import EventLog
 from cranfield.formats.streams import write_bytes
+from cranfield.formats.uncertain_qrels import as_table, holds_columns
 from cranfield.inputs.topics import queries_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cranfield.experiments.clicks.model import FittedClickModel
+    from cranfield.experiments.clicks.position_bias import PositionBias
     from cranfield.experiments.clicks.result_pages import ResultPages
 
 MODEL = "SDBN"
@@ -49,6 +51,27 @@ def click_qrels(
     if path is not None:
         write_click_qrels(judgments, path)
     return judgments
+
+
+def estimate_position_bias(
+    log: str, *, methods: Sequence[str] = (), alpha: float = 0.05, path: str | None = None, **reading: Any
+) -> PositionBias:
+    """How often each rank of an event log is examined; the curve is written to a file if `path` names one.
+
+    `reading` are lenient, memory and experiment.
+    """
+    from cranfield.experiments.clicks.position_bias import position_bias
+    from cranfield.experiments.clicks.ranked_pages import read_ranked_pages
+
+    if path is not None and not holds_columns(path):
+        raise ConventionError(f"{path}: expected a file that ends in csv, tsv or jsonl")
+    with EventLog(log) as opened:
+        read = read_ranked_pages(opened, **reading)
+    answer = position_bias(read.pages, methods, alpha=alpha, remarks=read.notes)
+    if path is not None:
+        head, *rows = answer.file_rows()
+        write_bytes(path, as_table(path, head, rows))
+    return answer
 
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:

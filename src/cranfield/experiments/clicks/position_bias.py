@@ -148,7 +148,8 @@ class PositionBias(Answer):
             own = [each for each in self.disagreements if (each.one, each.other) == (one, other)]
             p = min(each.p for each in own)
             where = in_words([each.rank for each in own])
-            yield f"{one} and {other} disagree by more than {MARGIN:.0%} at {where} (smallest p = {p:.2g}, Holm); {one} assumes less"
+            disagree = f"{one} and {other} disagree by more than {MARGIN:.0%} at {where}"
+            yield f"{disagree} (smallest p = {p:.2g}, Holm); {one} assumes less"
 
     def _trust_bias(self) -> Iterator[str]:
         ranks = [each.rank for each in self.trust if each.rank > 1]
