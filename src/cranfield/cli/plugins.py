@@ -28,6 +28,7 @@ REGISTRIES = (
     "evaluation.measures:REGISTRY",
     "experiments.clicks.position_bias_methods:POSITION_BIAS_METHODS",
     "experiments.counterfactual.estimator:ESTIMATORS",
+    "experiments.clicks.model:CLICK_MODELS",
     "experiments.interleaving.method:METHODS",
     "experiments.metrics.metric:METRICS",
     "experiments.simulated_world:USERS",

@@ -53,5 +53,5 @@ def click_summary(
         ranks=ranks,
         fewest_views=fewest_views,
         level=level,
-        remarks=read.notes,
+        remarks=[*read.notes, *fitted.check()],
     )

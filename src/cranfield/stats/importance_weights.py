@@ -104,6 +104,22 @@ def weight_support(weights: Floats, rewards: Floats, cluster: Ints, rows: Floats
     )
 
 
+def centred(weights: Floats, rewards: Floats, group: Ints) -> Floats:
+    """The weighted rewards with the spread that they have if the weights of each group were counted from the group itself.
+
+    Counting fixes the sum of each group's weights, so that the mean reward of the group no longer adds to the spread. The
+    mean over all stays the same.
+
+    >>> centred(np.array([2.0, 0.0, 2.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0]), np.zeros(4, int)).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    weighted = weights * rewards
+    total, size = np.bincount(group, weights=weights), np.maximum(np.bincount(group), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(total > 0, np.bincount(group, weights=weighted) / total, 0.0)
+    return np.asarray(weighted - mean[group] * (weights - (total / size)[group]), np.float64)
+
+
 def self_normalised(weights: Floats, rewards: Floats) -> tuple[float, Floats]:
     """The weighted mean Σwy / Σw, and values whose mean it is and whose spread is that of its linearisation.
 

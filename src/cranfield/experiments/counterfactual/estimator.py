@@ -18,6 +18,7 @@ import numpy as np
 from cranfield.base import registry
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.registry import Registered, Registry
+from cranfield.stats.importance_weights import centred
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +85,16 @@ class Question:
         new[pair[shown] * size + rank[shown]] = probability[shown]
         own = new[self.log.pages.pair.astype(np.int64) * size + self.log.rank]
         return np.asarray(own / _known(self.probabilities, "at_rank"), np.float64)
+
+    def weighted(self, weights: Floats, rewards: Floats) -> Floats:
+        """Weighted rewards of each page, or of each row, with the spread that follows from where the weights come from."""
+        if self.probabilities is None or not self.probabilities.counted:
+            return weights * rewards
+        log = self.log
+        by_page = len(weights) == len(log.pages)
+        size = int(log.rank.max(initial=0)) + 1
+        group = log.query if by_page else log.query[log.page] * size + log.rank
+        return centred(weights, rewards, group)
 
     @cached_property
     def never_shown(self) -> float:

@@ -28,8 +28,7 @@ class IPS(Estimator):
 
     def estimate(self, question: Question) -> PageValues:
         w = question.list_weights
-        rewards = w * question.log.clicks
-        return PageValues(rewards, w, rewards, w)
+        return PageValues(question.weighted(w, question.log.clicks), w, w * question.log.clicks, w)
 
 
 class ClippedIPS(Estimator):
@@ -55,7 +54,9 @@ class ClippedIPS(Estimator):
         w = np.minimum(question.list_weights, self.maximum)
         rewards = w * question.log.clicks
         most = float(question.log.clicks.max(initial=1.0))
-        return PageValues(rewards, w, rewards, w, max(0.0, 1 - float(w.mean())) * most)
+        return PageValues(
+            question.weighted(w, question.log.clicks), w, rewards, w, max(0.0, 1 - float(w.mean())) * most
+        )
 
 
 class SelfNormalisedIPS(Estimator):
@@ -72,5 +73,7 @@ class SelfNormalisedIPS(Estimator):
 
     def estimate(self, question: Question) -> PageValues:
         w = question.list_weights
-        _, values = self_normalised(w, question.log.clicks)
+        mean, values = self_normalised(w, question.log.clicks)
+        if question.probabilities is not None and question.probabilities.counted:
+            values = mean + question.weighted(w / w.mean(), question.log.clicks - mean) if w.any() else values
         return PageValues(values, w, w * question.log.clicks, w)

@@ -12,13 +12,14 @@ from cranfield.experiments.counterfactual.estimator import Estimator, PageValues
 
 if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.counterfactual.logged_pages import LoggedPages
 
 
-def _by_row(log: LoggedPages, weights: Floats) -> PageValues:
+def _by_row(question: Question, weights: Floats) -> PageValues:
     """The values of an estimator that weighs each row."""
+    log = question.log
+    values = log.per_page(question.weighted(weights, log.pages.clicked.astype(np.float64)))
     rewards = log.per_page(weights * log.pages.clicked)
-    return PageValues(rewards, log.per_page(weights) / log.pages.lengths, rewards, weights)
+    return PageValues(values, log.per_page(weights) / log.pages.lengths, rewards, weights)
 
 
 class ItemPosition(Estimator):
@@ -36,7 +37,7 @@ class ItemPosition(Estimator):
     needs = "at_rank"
 
     def estimate(self, question: Question) -> PageValues:
-        return _by_row(question.log, question.rank_weights)
+        return _by_row(question, question.rank_weights)
 
 
 class Cascade(Estimator):
@@ -55,7 +56,7 @@ class Cascade(Estimator):
 
     def estimate(self, question: Question) -> PageValues:
         log, weights = question.log, question.prefix_weights
-        plain = _by_row(log, weights)
+        plain = _by_row(question, weights)
         if not self.normalised:
             return plain
         size = int(log.rank.max(initial=0)) + 1
@@ -66,7 +67,8 @@ class Cascade(Estimator):
             scale = pages / total
         if not (total[1:] > 0).all():
             raise DataError("no page begins like the new lists down to every rank; lower --depth")
-        values = mean[log.rank] + scale[log.rank] * weights * (log.pages.clicked - mean[log.rank])
+        residual = log.pages.clicked - mean[log.rank]
+        values = mean[log.rank] + question.weighted(scale[log.rank] * weights, residual)
         return plain._replace(values=log.per_page(values))
 
 

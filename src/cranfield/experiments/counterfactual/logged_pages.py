@@ -59,7 +59,7 @@ class Click(NamedTuple):
 class Probabilities:
     """How likely the log was to show what it shows; None if that is unknown.
 
-    `whole` has the probability of each page's list, `above` of each row that the page begins with the documents down to
+    `counted` says that they are shares of the log itself. `whole` has the probability of each page's list, `above` of each row that the page begins with the documents down to
     this row, `at_rank` of each row that its document is at its rank.
     """
 
@@ -67,6 +67,7 @@ class Probabilities:
     whole: Floats | None = None
     above: Floats | None = None
     at_rank: Floats | None = None
+    counted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +250,8 @@ class LoggedPages:
             above[rows] = shares(self.beginnings[rows], of_row[rows])
         at_rank = self.pages.pair.astype(np.int64) * (int(self.rank.max(initial=0)) + 1) + self.rank
         at_rank = np.unique(at_rank, return_inverse=True)[1]
-        return Probabilities("shares of lists", shares(self.list_numbers, number), above, shares(at_rank, of_row))
+        whole = shares(self.list_numbers, number)
+        return Probabilities("shares of lists", whole, above, shares(at_rank, of_row), counted=True)
 
 
 # reading

@@ -177,8 +177,8 @@ class PolicyTable(NewRanker):
         if not log.single:
             return f"{self.name} has the probabilities of single ranks, not of whole lists"
         names = log.pages.pairs.names()
-        by_pair = {pair: self._of(names[pair][0]).get((names[pair][1], 1), 0.0) for pair in np.unique(log.pages.pair)}
-        return np.array([by_pair[pair] for pair in log.pages.pair], np.float64)
+        by_pair = np.array([self._of(query).get((document, 1), 0.0) for query, document in names], np.float64)
+        return np.asarray(by_pair[log.pages.pair], np.float64)
 
 
 # reading

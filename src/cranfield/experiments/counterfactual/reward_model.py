@@ -42,7 +42,7 @@ class ClickRates:
         by_position = (clicks + PRIOR_VIEWS * mean) / (views + PRIOR_VIEWS)
         expected = np.bincount(log.pages.pair, weights=rows * by_position[log.position], minlength=pairs) + prior
         own = np.bincount(log.pages.pair, weights=clicked, minlength=pairs) + prior
-        return cls(np.asarray(by_position, np.float64), own / expected, expected)
+        return cls(*(np.asarray(each, np.float64) for each in (by_position, own / expected, expected)))
 
     def of_rows(self, log: LoggedPages) -> Floats:
         """The click rate of each row."""
@@ -137,5 +137,5 @@ class DoublyRobust(Estimator):
                 continue
             rates = ClickRates.fit(log, (~own)[log.page].astype(np.float64), self.prior)
             promised = log.per_page(rates.of_rows(log))
-            values[own] = (expected_clicks(question, rates) + w * (log.clicks - promised))[own]
+            values[own] = (expected_clicks(question, rates) + question.weighted(w, log.clicks - promised))[own]
         return PageValues(values, w, w * log.clicks, w)

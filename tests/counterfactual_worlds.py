@@ -1,0 +1,160 @@
+"""Simulated logs whose truth is known: items drawn by a policy, shuffled pages, A/B lists, one list per query.
+
+Every world has the clicks per page that the new ranker really gets, so tests can count how often intervals cover it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from cranfield.experiments.clicks.result_pages import QueryDocuments, ResultPages
+from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
+from cranfield.experiments.counterfactual.logged_pages import LoggedPages
+from cranfield.experiments.counterfactual.new_ranker import NewRanker, PolicyTable, RankedLists
+from cranfield.stats.importance_weights import clustered_interval, weight_support
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often intervals of one estimator covered the truth, and what they rested on."""
+
+    covered: float
+    bias: float  # of the mean estimate, in standard errors of one log
+    effective_size: float  # the smallest
+    effective_clicks: float  # the smallest
+
+
+def log_of(
+    query: Any, lists: Any, clicked: Any, unit: Any = None, propensity: Any = None, documents: int = 0
+) -> LoggedPages:
+    """A log from the query of each page and its documents by number: pages × ranks."""
+    pages, length = lists.shape
+    queries, documents = int(query.max()) + 1, documents or int(lists.max()) + 1
+    both = np.arange(queries * documents)
+    names = tuple(f"q{number}" for number in range(queries)), tuple(f"d{number}" for number in range(documents))
+    pairs = QueryDocuments(*names, both // documents, both % documents)
+    rows = (query[:, None] * documents + lists).ravel().astype(np.int32)
+    units = np.arange(pages, dtype=np.int32) if unit is None else unit.astype(np.int32)
+    start = np.arange(pages + 1) * length
+    result = ResultPages(pairs, start, rows, clicked.ravel(), unit=units)
+    stated = None if propensity is None else tuple((float(each),) for each in propensity)
+    return LoggedPages("simulated", result, np.ones(pages, np.int64), stated, result.lengths)
+
+
+class ItemWorld:
+    """Single items: each draws a click with a probability of its own; two softmax policies choose it."""
+
+    def __init__(
+        self, items: int = 20, queries: int = 5, spread: float = 0.7, seed: int = 0, rate: float = 0.2
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.rates = rng.uniform(0.02, rate, (queries, items))
+        self.old, self.new = (self._softmax(rng.normal(0, spread, (queries, items))) for _ in range(2))
+        self.truth = float((self.new * self.rates).sum(axis=1).mean())
+        table = {f"q{q}": {(f"d{d}", 1): float(p) for d, p in enumerate(own)} for q, own in enumerate(self.new)}
+        self.ranker: NewRanker = PolicyTable("new", table, False)
+
+    @staticmethod
+    def _softmax(scores: Any) -> Any:
+        weights = np.exp(scores)
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def log(self, rng: np.random.Generator, pages: int, per_unit: int = 1, unit_effect: float = 0.0) -> LoggedPages:
+        """A log of so many pages; the clicks of one unit depend on each other if there is an effect."""
+        units = np.arange(pages) // per_unit
+        query = rng.integers(len(self.old), size=pages)
+        item = (rng.random(pages)[:, None] > self.old.cumsum(axis=1)[query]).sum(axis=1)
+        likes = rng.uniform(1 - unit_effect, 1 + unit_effect, units[-1] + 1)[units]
+        clicked = rng.random(pages) < self.rates[query, item] * likes
+        return log_of(query, item[:, None], clicked[:, None], units, self.old[query, item], self.old.shape[1])
+
+
+class ListWorld:
+    """Lists of a few documents. Users examine by position and click by attraction; `cascade` users stop after a click."""
+
+    def __init__(self, queries: int = 10, length: int = 4, seed: int = 0, cascade: bool = False) -> None:
+        rng = np.random.default_rng(seed)
+        self.examination = 1.0 / np.arange(1, length + 1) ** 0.7
+        self.attraction = rng.uniform(0.1, 0.6, (queries, length))
+        self.cascade = cascade
+        self.lists = np.array([rng.permutation(length) for _ in range(queries)])
+        names = {f"q{q}": [f"d{d}" for d in own] for q, own in enumerate(self.lists)}
+        self.ranker: NewRanker = RankedLists("new", names)
+        self.truth = float(np.mean([self._clicks(q, own).sum() for q, own in enumerate(self.lists)]))
+        self.curve = {rank: float(one) for rank, one in enumerate(self.examination, 1)}
+
+    def _clicks(self, query: int, documents: Any) -> Any:
+        """The probability of a click at each rank."""
+        attraction = self.attraction[query, documents]
+        if not self.cascade:
+            return attraction * self.examination
+        return attraction * np.concatenate(([1.0], np.cumprod(1 - attraction)[:-1]))
+
+    def shown(self, rng: np.random.Generator, query: Any, lists: Any) -> LoggedPages:
+        """The log of these lists, with clicks."""
+        attracted = rng.random(lists.shape) < self.attraction[query[:, None], lists]
+        if self.cascade:
+            clicked = attracted & (np.cumsum(attracted, axis=1) == 1)
+        else:
+            clicked = attracted & (rng.random(lists.shape) < self.examination)
+        return log_of(query, lists, clicked, documents=lists.shape[1])
+
+    def shuffled(self, rng: np.random.Generator, pages: int) -> LoggedPages:
+        """Pages in random order."""
+        query = rng.integers(len(self.lists), size=pages)
+        return self.shown(rng, query, np.argsort(rng.random((pages, self.lists.shape[1])), axis=1))
+
+    def variants(self, rng: np.random.Generator, pages: int, arms: int = 3) -> LoggedPages:
+        """An A/B test of fixed lists, one of which is the new one."""
+        others = list(permutations(range(self.lists.shape[1])))[1 : arms * 5 : 5][: arms - 1]
+        query = rng.integers(len(self.lists), size=pages)
+        arm = rng.integers(arms, size=pages)
+        lists = np.array(
+            [self.lists[q] if a == 0 else np.array(others[a - 1]) for q, a in zip(query, arm, strict=True)]
+        )
+        return self.shown(rng, query, lists)
+
+    def fixed(self, rng: np.random.Generator, pages: int) -> LoggedPages:
+        """One list per query: the documents in the order of their numbers."""
+        query = rng.integers(len(self.lists), size=pages)
+        return self.shown(rng, query, np.tile(np.arange(self.lists.shape[1]), (pages, 1)))
+
+
+def coverage(
+    logs: Iterator[LoggedPages],
+    ranker: NewRanker,
+    truth: float,
+    estimators: Sequence[str],
+    randomised: str | None = None,
+    examination: dict[int, float] | None = None,
+    minus_log: Callable[[LoggedPages], float] | None = None,
+) -> dict[str, Coverage]:
+    """How often the 95 % intervals of each estimator cover the truth.
+
+    With `minus_log`, the difference from the log is estimated; the function gives the log's true rate.
+    """
+    rows: dict[str, list[tuple[float, ...]]] = {each: [] for each in estimators}
+    for log in logs:
+        known = None if examination is not None else log.probabilities(randomised)
+        question = Question(log, ranker, known, examination or {})
+        for each in estimators:
+            pages = ESTIMATORS.named(each).estimate(question)
+            values = pages.values - log.clicks if minus_log else pages.values
+            target = truth - minus_log(log) if minus_log else truth
+            one = clustered_interval(values, log.unit)
+            support = weight_support(pages.weights, pages.rewards, log.unit, pages.single)
+            inside = one.low <= target <= one.high
+            rows[each].append(
+                (inside, one.value - target, one.error, support.effective_size, support.effective_rewards)
+            )
+    answer = {}
+    for each, own in rows.items():
+        table = np.array(own, np.float64)
+        bias = float(table[:, 1].mean() / table[:, 2].mean())
+        answer[each] = Coverage(float(table[:, 0].mean()), bias, float(table[:, 3].min()), float(table[:, 4].min()))
+    return answer
