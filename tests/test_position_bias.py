@@ -13,7 +13,7 @@ import pytest
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.position_based import PBM
-from cranfield.experiments.clicks.position_bias import PositionBias, in_words, position_bias
+from cranfield.experiments.clicks.position_bias import in_words, position_bias
 from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS
 from cranfield.experiments.clicks.ranked_pages import RankedPages, read_ranked_pages
 from cranfield.experiments.clicks.result_pages import ResultPages
@@ -430,7 +430,3 @@ def test_wrong_options_are_refused(tmp_path):
         assert (answer.code, says in answer.err) == (code, True), answer.err
     with pytest.raises(ConventionError):
         position_bias(RankedWorld("variants", ranks=3, units=60).draw(1), alpha=math.nan)
-
-
-def test_the_answer_is_public():
-    assert isinstance(position_bias(RankedWorld("variants", ranks=3, units=200).draw(1)), PositionBias)
