@@ -175,19 +175,23 @@ def report(
     digits: int = 4,
     documents: str | None = None,
     texts: bool = True,
+    clicks: str | None = None,
+    click_model: str | None = None,
     **question: Any,
 ) -> Report:
     """Compare run files and add the other contents of a report; `question` has the arguments of `compare`.
 
-    The texts of topics and documents come from the collection of the judgments, or from files.
+    `clicks` is an event log, and `click_model` the model that says how far its users look. The texts of topics and
+    documents come from the collection of the judgments, or from files.
     """
-    from cranfield.reports.report_content import report_of
+    from cranfield.reports.report_content import clicks_of, report_of
     from cranfield.reports.texts import documents_of
 
     if inputs.streams or documents == "-":
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
     comparison = compare(inputs, **question)
     judged = None if inputs.table is not None or isinstance(inputs.judgments, str) else inputs.judgments
+    topics = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
     return report_of(
         comparison,
         inputs.options(),
@@ -195,9 +199,11 @@ def report(
         title=title,
         command=command,
         digits=digits,
-        topics=topic_table(inputs.topics_file, inputs.collection, inputs.fields),
+        topics=topics,
         documents=documents_of(inputs.qrels, documents) if texts else None,
         judged=judged,
+        clicks=None if clicks is None else clicks_of(clicks, comparison, topics, click_model),
+        event_log=clicks,
     )
 
 
