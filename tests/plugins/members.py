@@ -17,6 +17,7 @@ from cranfield import Scores, compare, evaluate, fuse, pool, read_run
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.comparison.gate.gate import gate
 from cranfield.experiments import Keys, credit, interleave
+from cranfield.experiments.clicks.position_bias import position_bias
 from cranfield.experiments.design import design, proportion
 from cranfield.judging import Event, current_events
 from cranfield.judging.llm.probes import PROBES, changes
@@ -26,6 +27,7 @@ from cranfield.stats.consensus.method import METHODS as CONSENSUS
 from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES
 from cranfield.stats.sequential import spending
 from cranfield.workbench.question import QUESTIONS
+from ranked_worlds import RankedWorld
 from shell import EXAMPLES, cranfield, generator
 from test_online_metrics import example as online_example
 from test_online_metrics import levels
@@ -219,6 +221,12 @@ def test_click_preference_rules():
     line = ["online", "preferences", "online/clicks-log", "--rule", "Top-click", "--format", "json"]
     assert json.loads(cranfield(*line).out)["rule"] == "top-click"
     assert "top-click" in cranfield("online", "preferences", "--help-all").out
+
+
+def test_position_bias_methods():
+    bias = position_bias(RankedWorld("variants", ranks=3, units=60).draw(1), ["tireless"])
+    assert bias.examination == {1: 1.0, 2: 1.0, 3: 1.0}
+    assert "Users who examine every rank" in " ".join(cranfield("online", "bias-methods").out.split())
 
 
 def test_systems(tmp_path):

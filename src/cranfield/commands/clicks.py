@@ -19,6 +19,7 @@ from cranfield.experiments.clicks.preferences import (
 from cranfield.experiments.clicks.values import CLICK_VALUES
 from cranfield.experiments.log import EventLog
 from cranfield.formats.streams import write_bytes
+from cranfield.formats.uncertain_qrels import as_table, holds_columns
 from cranfield.inputs.topics import queries_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.people_agreement import ClickAgreement
+    from cranfield.experiments.clicks.position_bias import PositionBias
     from cranfield.experiments.clicks.result_pages import ResultPages
     from cranfield.inputs.inputs import Inputs
 
@@ -171,6 +173,27 @@ def _agreement(judgments: ClickJudgments, against: Inputs, seed: int) -> ClickAg
     people, runs = against.open_qrels(), against.open_runs() if against.runs else []
     measures = against.measures or MEASURES
     return agreement_with_people(judgments, people, runs, measures, rel=against.rel, seed=seed)
+
+
+def estimate_position_bias(
+    log: str, *, methods: Sequence[str] = (), alpha: float = 0.05, path: str | None = None, **reading: Any
+) -> PositionBias:
+    """How often each rank of an event log is examined; the curve is written to a file if `path` names one.
+
+    `reading` are lenient, memory and experiment.
+    """
+    from cranfield.experiments.clicks.position_bias import position_bias
+    from cranfield.experiments.clicks.ranked_pages import read_ranked_pages
+
+    if path is not None and not holds_columns(path):
+        raise ConventionError(f"{path}: expected a file that ends in csv, tsv or jsonl")
+    with EventLog(log) as opened:
+        read = read_ranked_pages(opened, **reading)
+    answer = position_bias(read.pages, methods, alpha=alpha, remarks=read.notes)
+    if path is not None:
+        head, *rows = answer.file_rows()
+        write_bytes(path, as_table(path, head, rows))
+    return answer
 
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:
