@@ -5,10 +5,9 @@ Every world has the clicks per page that the new ranker really gets, so tests ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +16,9 @@ from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
 from cranfield.experiments.counterfactual.logged_pages import LoggedPages
 from cranfield.experiments.counterfactual.new_ranker import NewRanker, PolicyTable, RankedLists
 from cranfield.stats.importance_weights import clustered_interval, weight_support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,8 @@ class ListWorld:
         others = list(permutations(range(self.lists.shape[1])))[1 : arms * 5 : 5][: arms - 1]
         query = rng.integers(len(self.lists), size=pages)
         arm = rng.integers(arms, size=pages)
-        lists = np.array(
-            [self.lists[q] if a == 0 else np.array(others[a - 1]) for q, a in zip(query, arm, strict=True)]
-        )
-        return self.shown(rng, query, lists)
+        fixed = [np.tile(own, (len(self.lists), 1)) for own in others]
+        return self.shown(rng, query, np.stack([self.lists, *fixed])[arm, query])
 
     def fixed(self, rng: np.random.Generator, pages: int) -> LoggedPages:
         """One list per query: the documents in the order of their numbers."""

@@ -490,7 +490,7 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option(
     "--estimator NAME estimators",
     "Estimator. It is one of {counterfactual_estimators}; parameters follow in brackets, as in 'clipped-ips(maximum=5)'.  "
-    "[default: every one that the log allows]",
+    "[default: every unbiased one that the log allows]",
     multiple=True,
 )
 @option(
@@ -513,7 +513,6 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option("--confidence level")
 @option("--lenient")
 @option("--topics-file")
-@option("--ignore-case")
 @options.run_format
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @option("--digits")

@@ -276,7 +276,7 @@ def _rankers(inputs: Inputs, log: LoggedPages) -> list[NewRanker]:
         read_policy_table,
     )
     from cranfield.formats import run_name
-    from cranfield.formats.topic_tables import topics_of_texts
+    from cranfield.formats.topic_tables import topics_of_normal_texts
 
     policies: list[NewRanker] = []
     runs: list[str] = []
@@ -293,7 +293,7 @@ def _rankers(inputs: Inputs, log: LoggedPages) -> list[NewRanker]:
         return policies
     rankers: list[NewRanker] = []
     for run in replace(inputs, runs=runs).open_runs():
-        topics = topics_of_texts(log.queries, run.topics, inputs.queries or {}, inputs.ignore_case)
+        topics = topics_of_normal_texts(log.queries, run.topics, inputs.queries or {}, run.name)
         rankers.append(
             RankedLists(run.name, {q: [document for document, _ in run[topic]] for q, topic in topics.items()})
         )

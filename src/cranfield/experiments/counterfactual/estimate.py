@@ -15,7 +15,7 @@ import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
-from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
+from cranfield.base.results import Answer, Cell, Layout, Lines, Part, Table, plain
 from cranfield.base.text_layout import counted, name_list
 from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
 from cranfield.stats.importance_weights import MeanInterval, clustered_interval, weight_support
@@ -87,8 +87,8 @@ class Counterfactual(Answer):
 
     def content(self, how: Layout) -> Iterable[Part]:
         rate = self._number(how, self.clicks_per_page)
-        sentences = [self._verdict(how, each) for each in self._preferred()]
-        yield f"{'; '.join(sentences)}. The log itself: {rate} ({self.clicks:,} clicks on {counted(self.pages, 'page')})."
+        own = f"The log itself got {rate} ({self.clicks:,} clicks on {counted(self.pages, 'page')})."
+        yield Lines([*(self._verdict(how, each) for each in self._preferred()), own])
         yield from self._thin_words()
         yield self._estimate_table(how)
         yield self._difference_table(how)
@@ -102,7 +102,7 @@ class Counterfactual(Answer):
 
     def _verdict(self, how: Layout, each: Estimate) -> str:
         interval = f"[{self._number(how, each.low)}, {self._number(how, each.high)}]"
-        return f"{each.run} would get {self._number(how, each.value)} clicks per page {interval} ({each.estimator})"
+        return f"{each.run} would get {self._number(how, each.value)} clicks per page {interval} ({each.estimator})."
 
     def _thin_words(self) -> Iterable[str]:
         """For each run whose support is thin: what is too little for the first sentence, and which others are thin too."""
@@ -138,7 +138,10 @@ class Counterfactual(Answer):
     def _difference_table(self, how: Layout) -> Table:
         head = ["run", "against", "estimator", "difference", "low", "high"]
         rows: list[list[Cell | str]] = []
+        first = {(each.run, each.estimator) for each in self._preferred()}
         for each in self.differences:
+            if not how.states_defaults and (each.run, each.estimator) not in first:
+                continue  # one screen: --verbose shows those of the other estimators
             numbers = (each.value, each.low, each.high)
             rows.append([*each[:3], *(Cell(self._number(how, x, signed=True), x) for x in numbers)])
         return Table(head, rows, names=3, left=3, title="differences, paired by page")
@@ -229,8 +232,9 @@ def counterfactual(
 ) -> Counterfactual:
     """The clicks per page that rankers would get, from the pages of a log that they did not make.
 
-    By default every estimator is used that the log allows. `randomised` declares how the log was randomised if its pages do
-    not state their propensities; `examination` (of positions) is for the position-based estimator.
+    By default every estimator is used that the log allows and that claims to cover the truth. `randomised` declares how the
+    log was randomised if its pages do not state their propensities; `examination` (of positions) is for the position-based
+    estimator.
     """
     if not rankers:
         raise ConventionError("expected a ranker to estimate, found none")
@@ -307,7 +311,7 @@ def _usable(
             raise DataError(f"{log.name}: {each} cannot be used: {obstacle}")
         if obstacle:
             obstacles.append(f"{each}: {obstacle}")
-        elif named or not (log.single and each.for_lists):
+        elif named or (each.unbiased and not (log.single and each.for_lists)):
             usable.append(each)
     if not usable:
         raise DataError(
