@@ -6,6 +6,7 @@ known.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -26,6 +27,7 @@ from click_enumeration import (
     total,
     with_clicks,
 )
+from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.chains import Heads, Tails
 from cranfield.experiments.clicks.click_chain import CCM, ClickChainExpectation, FittedCCM
 from cranfield.experiments.clicks.dynamic_bayesian import DBN, DynamicBayesianExpectation, FittedDBN
@@ -34,6 +36,8 @@ from cranfield.experiments.clicks.result_pages import ClickCounts, QueryDocument
 from hypotheses import examples
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cranfield.experiments.clicks.em import Expectations, FittedScan
 
 MODELS = [PBM, UBM, CCM, DBN]
@@ -53,9 +57,9 @@ def true_model(model: Any, pages: ResultPages, seed: int, low: float = 0.05, hig
     ranks = int(pages.lengths.max())
     known = model, pages.pairs, attractiveness, NONE, 0.0
     if isinstance(model, PBM):
-        return FittedPBM(*known, np.sort(rng.uniform(0.1, 1, ranks))[::-1])
+        return FittedPBM(*known, np.sort(rng.uniform(0.1, 1, ranks))[::-1], np.zeros(ranks, int))
     if isinstance(model, UBM):
-        return FittedUBM(*known, rng.uniform(0.1, 0.9, (ranks, ranks)))
+        return FittedUBM(*known, rng.uniform(0.1, 0.9, (ranks, ranks)), np.zeros((ranks, ranks), int))
     if isinstance(model, CCM):
         return FittedCCM(*known, rng.uniform(0.3, 0.9, 3))
     return FittedDBN(*known, satisfaction, rng.uniform(0.3, 0.9, 1))
@@ -216,8 +220,8 @@ def test_the_posteriors_of_ccm_against_every_hidden_state(clicks):
 
 @st.composite
 def logs(draw: Any) -> ResultPages:
-    """A small log: pages of one to six of six documents, of two queries."""
-    sessions = []
+    """A small log: pages of one to six of six documents, of two queries; the first page has two clicks."""
+    sessions: list[tuple[str, Any, Any]] = [("q", "ab", [1, 1])]
     for _ in range(draw(st.integers(1, 12))):
         shown = draw(st.lists(st.sampled_from("abcdef"), unique=True, min_size=1, max_size=6))
         clicks = draw(st.lists(st.booleans(), min_size=len(shown), max_size=len(shown)))
@@ -270,3 +274,205 @@ def test_the_maximum_is_where_the_objective_has_no_slope(model):
                 moved = values.copy()
                 moved[place] += step
                 assert objective(replace(fitted, **{name: moved}), pages) < fitted.objective[-1]
+
+
+# PyClick
+
+
+@pytest.fixture(scope="module")
+def peer(shared: Path) -> dict[str, Any]:
+    """PyClick's parameters, and the pages that they come from."""
+    content = json.loads((shared / "peer-cases" / "clickmodels.json").read_text())
+    pages = ResultPages.of(content["sessions"])
+    return {
+        "models": content["models"],
+        "fitted on": pages.some(np.arange(1500)),
+        "held out": pages.some(np.arange(1500, 2000)),
+    }
+
+
+AS_PYCLICK: dict[str, Any] = {"iterations": 50, "tolerance": 0}
+
+
+def by_pair(fitted: Any, values: dict[str, dict[str, float]]) -> list[float]:
+    """PyClick's values in the order of the pairs."""
+    return [values[query][document] for query, document in fitted.pairs.names()]
+
+
+def log_likelihood(fitted: Any, pages: ResultPages) -> float:
+    """As PyClick: of a page the mean over its rows, then the mean over pages; here all pages have five rows."""
+    chances = fitted.conditional(pages)
+    return float(np.log(np.where(pages.clicked, chances, 1 - chances)).mean())
+
+
+def perplexities(fitted: Any, pages: ResultPages) -> np.ndarray:
+    """As PyClick: of each rank, from probabilities that know no clicks."""
+    chances = fitted.marginal(pages)
+    bits = -np.log2(np.where(pages.clicked, chances, 1 - chances))
+    return np.array([2 ** bits[pages.rank == rank].mean() for rank in range(1, 6)])
+
+
+def test_pbm_against_pyclick(peer):
+    fitted, theirs = PBM(**AS_PYCLICK).fit(peer["fitted on"]), peer["models"]["PBM"]
+    np.testing.assert_allclose(fitted.attractiveness, by_pair(fitted, theirs["parameters"]["attr"]), atol=1e-9)
+    np.testing.assert_allclose(fitted.examination, theirs["parameters"]["exam"], atol=1e-9)
+    assert log_likelihood(fitted, peer["held out"]) == pytest.approx(theirs["log_likelihood"], abs=1e-9)
+    assert log_likelihood(fitted, peer["held out"]) == pytest.approx(-0.362799, abs=1e-6)
+    np.testing.assert_allclose(perplexities(fitted, peer["held out"]), theirs["perplexity_at_rank"], atol=1e-9)
+    assert perplexities(fitted, peer["held out"]).mean() == pytest.approx(1.440602, abs=1e-6)
+
+
+def test_the_parameters_of_ubm_against_pyclick(peer):
+    """PyClick's columns are the ranks of the click above, from 0, and the last column is for no click above."""
+    fitted, theirs = UBM(**AS_PYCLICK).fit(peer["fitted on"]), peer["models"]["UBM"]
+    np.testing.assert_allclose(fitted.attractiveness, by_pair(fitted, theirs["parameters"]["attr"]), atol=1e-9)
+    examination = np.roll(theirs["parameters"]["exam"], 1, axis=1)
+    np.testing.assert_allclose(fitted.examination, examination, atol=1e-9)
+    assert log_likelihood(fitted, peer["held out"]) == pytest.approx(theirs["log_likelihood"], abs=1e-9)
+
+
+def test_the_perplexity_of_ubm_against_every_hidden_state(peer):
+    """PyClick's marginal probabilities of UBM are wrong: its perplexity is 1.4634, enumeration gives 1.4364."""
+    fitted, pages = UBM(**AS_PYCLICK).fit(peer["fitted on"]), peer["held out"]
+    some = pages.some(np.arange(20))
+    for number in range(len(some)):
+        one = some.some([number])
+        page = replace(fitted, attractiveness=fitted.attractiveness[one.pair])
+        np.testing.assert_allclose(fitted.marginal(one), click_chances(worlds_of(page, 5)), rtol=1e-9)
+    own = perplexities(fitted, pages)
+    assert own.mean() == pytest.approx(1.436418, abs=1e-6)
+    assert own.mean() < peer["models"]["UBM"]["perplexity"] - 0.02
+
+
+def test_dbn_finds_the_continuation_where_pyclick_does_not(peer):
+    """The sessions were made with 0.85. PyClick's EM arrives at 0.9997, and predicts worse."""
+    fitted, theirs = DBN(**AS_PYCLICK).fit(peer["fitted on"]), peer["models"]["DBN"]
+    assert theirs["parameters"]["cont"] > 0.999
+    assert fitted.continuation[0] == pytest.approx(0.8422, abs=5e-5)
+    assert log_likelihood(fitted, peer["held out"]) > theirs["log_likelihood"] + 0.01
+    assert perplexities(fitted, peer["held out"]).mean() < theirs["perplexity"] - 0.01
+
+
+# recovery
+
+
+def recovered(model: Any, size: int, seed: int) -> tuple[Any, Any, ResultPages]:
+    """What a model finds in the clicks of its own users, and the truth."""
+    pages, rng = random_pages(size, seed), np.random.default_rng(seed)
+    known = model, pages.pairs, rng.uniform(0.05, 0.6, len(pages.pairs)), NONE, 0.0
+    rank, above = np.arange(1, 11), np.arange(10)
+    truth: dict[Any, Any] = {
+        PBM: lambda: FittedPBM(*known, rank**-0.7, np.zeros(10, int)),
+        UBM: lambda: FittedUBM(*known, 1 / (1 + 0.3 * np.abs(rank[:, None] - above)), np.zeros((10, 10), int)),
+        CCM: lambda: FittedCCM(*known, np.array([0.85, 0.7, 0.4])),
+        DBN: lambda: FittedDBN(*known, rng.uniform(0.1, 0.9, len(pages.pairs)), np.array([0.85])),
+    }
+    true = truth[type(model)]()
+    pages = pages.with_clicks(true.simulate(pages, rng))
+    return model.fit(pages), true, pages
+
+
+def check_recovery(model: Any, size: int, seed: int, r: float, within: float, clicks: int, satisfaction: float) -> None:
+    """Attractiveness correlates by r, and examination or continuation is this close; satisfaction with so many clicks."""
+    fitted, true, pages = recovered(model, size, seed)
+    assert fitted.check() == []
+    assert np.corrcoef(fitted.attractiveness, true.attractiveness)[0, 1] >= r
+    if isinstance(fitted, (FittedPBM, FittedUBM)):
+        np.testing.assert_allclose(fitted.relative(), true.relative(), atol=within)
+    else:
+        assert fitted.continuation[0] == pytest.approx(true.continuation[0], abs=within)
+    if isinstance(fitted, FittedDBN):
+        often = np.bincount(pages.pair[pages.clicked], minlength=len(pages.pairs)) >= clicks
+        assert often.sum() > 80
+        assert np.corrcoef(fitted.satisfaction[often], true.satisfaction[often])[0, 1] >= satisfaction
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_recovers_its_own_parameters_from_ten_thousand_sessions(model):
+    """A tenth of the sessions: errors are three times as large."""
+    check_recovery(model(), 10_000, seed=1, r=0.96, within=0.06, clicks=60, satisfaction=0.92)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_recovers_its_own_parameters_from_a_hundred_thousand_sessions(model, seed):
+    check_recovery(model(), 100_000, seed, r=0.99, within=0.02, clicks=200, satisfaction=0.95)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_ubm_recovers_examination_after_clicks(seed):
+    """Relative to rank 1, of situations that occur 20,000 times or more."""
+    fitted, true, pages = recovered(UBM(), 100_000, seed)
+    often = np.bincount((pages.rank - 1) * 10 + pages.previous, minlength=100).reshape(10, 10) >= 20_000
+    assert often.sum() > 10
+    wanted = true.examination[often] / true.examination[0, 0]
+    np.testing.assert_allclose(fitted.examination[often] / fitted.examination[0, 0], wanted, atol=0.02)
+
+
+# what is refused
+
+
+def test_iterations_that_end_too_early_are_refused():
+    pages = simulated(PBM(), 300, seed=1)
+    with pytest.raises(DataError, match=r"^PBM\(iterations=2\) did not converge: .* in iteration 2; .*iterations=20"):
+        PBM(iterations=2).fit(pages).check()
+    some = PBM(iterations=20).fit(pages)
+    assert 1e-4 < some.change < 0.01
+    assert some.check() == [
+        f"PBM has not quite converged: a parameter still changed by {some.change:.1g} in iteration 20; more iterations:"
+        " PBM(iterations=200)"
+    ]
+    assert PBM().fit(pages).check() == []
+
+
+@pytest.mark.parametrize("model", [PBM, UBM])
+def test_a_list_in_one_order_only_is_refused(model):
+    """Attractiveness and examination are not told apart, and the iterations converge all the same."""
+    pages = ResultPages.of([("q", ["a", "b", "c"], clicks) for clicks in product((0, 1), repeat=3)])
+    fitted = model().fit(pages)
+    with pytest.raises(DataError, match="no document was shown both at rank 1 and at another rank"):
+        fitted.check()
+    assert np.isnan(fitted.relative()[1:]).all()
+
+
+@pytest.mark.parametrize("model", [PBM, UBM])
+def test_ranks_without_connection_have_no_relative_examination(model):
+    """a and b change places, c and d do; nothing connects the first two ranks with the others."""
+    orders = ["abcd", "bacd", "abdc", "badc"]
+    clicks = list(product((0, 1), repeat=4))
+    fitted = model().fit(ResultPages.of([("q", order, each) for order in orders for each in clicks]))
+    assert np.isnan(fitted.relative()).tolist() == [False, False, True, True]
+    assert fitted.check() == [
+        f"{fitted.model.name}: no documents connect rank 1 with ranks 3, 4; examination and attractiveness are not comparable"
+        " between them"
+    ]
+
+
+@pytest.mark.parametrize("model", [CCM, DBN])
+def test_a_log_without_a_second_click_on_a_page_is_refused(model):
+    with pytest.raises(
+        DataError, match=f"^{model.name} estimates whether users read on .* no page of the log has two clicks"
+    ):
+        model().fit(ResultPages.of([("q", ["a", "b"], [1, 0]), ("q", ["b", "a"], [0, 1])]))
+
+
+def test_more_pseudo_clicks_than_views_are_refused():
+    with pytest.raises(ConventionError, match="PBM: pseudo_clicks must be 2 "):
+        PBM(pseudo_clicks=3).fit(simulated(PBM(), 10, seed=1))
+
+
+def test_ubm_refuses_pages_with_too_many_documents():
+    pages = ResultPages.of([("q", [f"d{number}" for number in range(1001)], [0] * 1001)])
+    with pytest.raises(DataError, match="found 1,001; use PBM"):
+        UBM().fit(pages)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_pages_without_rows_and_ranks_that_were_never_seen_have_a_probability(model):
+    fitted = model().fit(ResultPages.of([("q", [], []), ("q", ["a", "b"], [1, 1]), ("q", ["b", "a"], [0, 0])]))
+    longer = ResultPages(fitted.pairs, np.array([0, 0, 4]), np.array([0, 1, 0, 1], np.int32), np.ones(4, bool))
+    for chances in (fitted.marginal(longer), fitted.conditional(longer)):
+        assert np.all((chances > 0) & (chances < 1))
+    assert fitted.simulate(longer, np.random.default_rng(0)).dtype == np.bool_

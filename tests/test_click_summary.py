@@ -93,9 +93,12 @@ def test_pairs_that_are_rare_or_unjudged_are_left_out_and_counted() -> None:
     grades = np.array([1.0, 2.0, np.nan])
     summary = summarise_clicks(PAGES, grades=grades, fewest_views=2)
     assert (summary.judged, summary.rare, summary.unjudged) == (2, 0, 1)
-    assert summarise_clicks(PAGES, grades=grades, fewest_views=3).judged == 0
+    rare = summarise_clicks(PAGES, grades=grades, fewest_views=3)
+    assert (rare.judged, rare.rare, rare.grades) == (0, 2, ())
+    assert "2 judged pairs seen fewer than 3 times left out" in rare.notes()
+    assert "no document of the log is judged" not in " ".join(rare.notes())
     assert "1 of 3 pairs of a query and a document are not judged" in summary.notes()
-    assert "no clicked or shown document is judged" in summarise_clicks(PAGES, grades=np.full(3, np.nan)).notes()[0]
+    assert "no document of the log is judged" in summarise_clicks(PAGES, grades=np.full(3, np.nan)).notes()[0]
     assert summarise_clicks(PAGES).judged is None
 
 
@@ -182,6 +185,15 @@ def test_the_verdict_says_what_the_tables_say(summary: ClickSummary) -> None:
     assert f"Documents of grade 3 are clicked on {100 * summary.grades[-1].share:.1f} % of their views" in text
     assert summary.units == 150
     assert summary.notes()[0] == "one note"
+
+
+def test_few_clicks_say_nothing_of_examination_in_words() -> None:
+    pages, grades = simulated(np.random.default_rng(8), 100, 20)
+    few = summarise_clicks(pages, known(np.ones(len(pages.pairs))), grades, model="PBM", fewest_views=1)
+    assert few.clicks == pages.clicked.sum() < 200
+    assert "is examined" not in few.to_text()
+    assert "corrected for position" not in few.verdict()[-1]
+    assert f"{few.clicks} clicks: below 200, examination by rank is rough" in few.notes()
 
 
 def test_json_and_csv_have_every_rank_and_grade(summary: ClickSummary) -> None:

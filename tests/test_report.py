@@ -729,3 +729,63 @@ def test_a_document_below_the_top_of_the_other_run_has_its_rank_and_only_one_not
     deeper = dict(zip(found["runs"], found["deeper"], strict=True))
     assert deeper["deep"] == [f"{ids['d37']}:38"]  # at rank 38, and "only" nowhere
     assert deeper["turned"] == [""]
+
+
+@pytest.fixture(scope="module")
+def garden(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with clicks."""
+    from clicked import clicked
+    from workbench import example
+
+    return clicked(example(tmp_path_factory.mktemp("report") / "garden"), searches=900)
+
+
+def with_clicks(garden: Path, *options: str) -> Any:
+    runs = "garden/runs/bm25.run", "garden/runs/fusion.run"
+    return cranfield("report", "garden", *runs, "-m", "AP", *options, folder=garden.parent)
+
+
+def test_clicks_of_a_report_against_the_summary_of_the_log(garden: Path) -> None:
+    from cranfield.experiments.clicks.click_summary import click_summary
+    from cranfield.formats.runs_and_qrels import read_qrels
+    from cranfield.inputs.topics import topics_of_collection
+
+    runs = "garden/runs/bm25.run", "garden/runs/fusion.run"
+    asked = ("report", "garden", *runs, "-m", "AP", "--clicks", "garden/events", "--click-model", "UBM", "--format")
+    values = json.loads(cranfield(*asked, "json", folder=garden.parent).out)
+    judgments, topics = read_qrels(str(garden / "qrels.txt")), topics_of_collection(str(garden))
+    expected = click_summary(garden / "events", judgments.to_dict(), topics.queries, model="UBM")
+    assert values["clicks"] == expected.to_dict()
+    [source] = [file for file in values["inputs"] if file["role"] == "clicks"]
+    assert source["path"] == "garden/events"
+    assert source["size"] > 1000
+    text = cranfield(*asked, "md", folder=garden.parent).out
+    assert "## Clicks" in text
+    assert expected.verdict()[0] in text
+
+
+def test_a_page_with_clicks_has_two_more_charts_and_the_same_bytes_again(garden: Path) -> None:
+    for name in ("one.html", "two.html"):
+        answer = with_clicks(garden, "--clicks", "garden/events", "-o", name)
+        assert answer.code == 0, answer.both
+    one, two = ((garden.parent / name).read_text() for name in ("one.html", "two.html"))
+    assert one.replace("one.html", "two.html") == two
+    section = one.split('<section id="clicks"')[1].split("</section>")[0]
+    assert section.count('<svg class="chart"') == 2
+    assert section.count("<table") == 2
+    assert '<section id="clicks"' not in (with_clicks(garden, "--format", "html").out)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--clicks", "garden/events", "--format", "csv"), 2, "--clicks is for html, md, json, not for csv"),
+        (("--click-model", "PBM"), 2, "--click-model is for --clicks LOG"),
+        (("--clicks", "garden/runs"), 3, "not an event log"),
+        (("--clicks", "garden/events", "--click-model", "Nope"), 2, "Nope"),
+    ],
+)
+def test_clicks_that_cannot_be_shown_are_refused(garden: Path, options: tuple[str, ...], code: int, said: str) -> None:
+    answer = with_clicks(garden, *options)
+    assert said in answer.both
+    assert answer.code == code, answer.both

@@ -10,7 +10,7 @@ import pytest
 
 from browsers import EVIL, Watched
 from clicked import clicked, write_searches
-from cranfield.commands.click_summary import click_summary
+from cranfield.experiments.clicks.click_summary import click_summary
 from cranfield.experiments.log import EventLog
 from cranfield.formats.runs_and_qrels import read_qrels
 from cranfield.judging import Event
@@ -33,7 +33,7 @@ def test_the_page_says_what_the_command_says_of_the_same_log(site: Served) -> No
     topics = site.bench.topics()
     assert topics is not None
     judgments = read_qrels(str(site.bench.qrels))
-    expected = click_summary(site.bench.event_log(), judgments=judgments, queries=topics.queries).to_dict()
+    expected = click_summary(site.bench.event_log(), judgments.to_dict(), topics.queries).to_dict()
     assert values["answer"] == expected
     assert expected["pages"] == 400
     assert [row["grade"] for row in expected["grades"]] == [0, 1, 2, 3]
@@ -133,6 +133,18 @@ def test_hostile_texts_in_queries_and_documents_stay_texts(tmp_path: Path) -> No
     with served(folder) as opened:
         assert waited(opened, "/clicks.json")["answer"]["pages"] == 12
         assert "<img" not in opened.client("vic", "viewer").get("/clicks").text
+
+
+def test_a_report_of_the_workbench_has_the_clicks_of_the_page(site: Served) -> None:
+    path = "/report.json?ending=json&measures=AP&clicks=UBM"
+    assert waited(site, path)["state"] == "ready"
+    report = site.client("vic", "viewer").get(path.replace("/report.json", "/report/file")).json()
+    assert report["clicks"] == waited(site, "/clicks.json?model=UBM")["answer"]
+    assert [file["path"] for file in report["inputs"] if file["role"] == "clicks"] == ["events"]
+    text = site.client("vic", "viewer").get(path.replace(".json", "", 1)).text
+    assert "--clicks garden/events --click-model UBM" in text
+    refused = site.client("vic", "viewer").get("/report.json?ending=csv&clicks=UBM")
+    assert (refused.status, "shows clicks" in refused.text) == (400, True)
 
 
 def test_whoever_judges_blind_does_not_see_grades_by_clicks(site: Served) -> None:

@@ -320,6 +320,55 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     return () if value is None else tuple(options.numbers(value, f"{flag}: expected numbers such as 0.1,0.3, found"))
 
 
+@command.command("clicks")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--model MODEL",
+    "Click model to fit, or all to compare all of them. It is one of {click_models}; parameters follow in brackets, as in "
+    "'SDBN(no_click=unexamined)'.",
+    default="PBM",
+)
+@option(
+    "--exact", "Fit DCM and SDBN by EM instead of by their published counts, which give too high values.", is_flag=True
+)
+@option(
+    "--holdout P",
+    "Share of the units whose searches are held out, to measure how well the model explains them; 0 holds out none.  "
+    "[default: 0.25]",
+    type=click.FloatRange(0, 1, max_open=True),
+)
+@option(
+    "--min-sessions N",
+    "Number of sessions that a query needs. Queries with fewer are left out.  [default: 2, and a query with 1 is an error]",
+    type=COUNT,
+)
+@option("--lenient", "Leave out clicks and pages that contradict each other, and report their number.")
+@option("--seed", "Seed for the choice of the units that are held out.")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.answer("text", "json", "csv", "tsv", "markdown", "html")
+def _clicks(log: str, **typed: Any) -> None:
+    """Fit click models to a log.
+
+    A click model tells attractive documents from documents at attractive ranks. LOG may also be a table of counts with the
+    columns query, document, rank, views and clicks, which CTR models and PBM can use.
+
+    \b
+    $ cranfield online clicks online/clicks-log --model all
+    """
+    from cranfield.commands.clicks import click_models
+
+    show_answer(click_models, log, **typed)
+
+
+@add_listing(command, "click-models", "click_models", "click_model")
+def _click_models() -> None:
+    """List the click models, or explain one.
+
+    \b
+    $ cranfield online click-models DBN
+    """
+
+
 @command.command("qrels")
 @click.argument("log", type=options.INPUT)
 @option(
@@ -336,6 +385,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     "-o --output FILE",
     "File of qrels to write. Its ending decides the format: csv, tsv and jsonl hold intervals too; others hold grades.",
     name="path",
+    type=NEW_FILE,
 )
 @option("--least-views N", "Number of times a document must have been shown for a query.", type=COUNT, default=10)
 @option("--thresholds X,X,...", "Values at which the grades 1, 2, … begin, such as 0.05,0.15,0.3.", callback=_numbers)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 MEMBERS = {  # the module that has the names, and what holds them: a registry, a tuple, or a function
     "agreement_views": "judging.agreement:VIEWS",
+    "click_models": "experiments.clicks.model:CLICK_MODELS",
     "collections": "formats.collection_folder:bundled_names",
     "counterfactual_estimators": "experiments.counterfactual.estimator:ESTIMATORS",
     "event_formats": "formats.event_files.format:EVENT_FORMATS",

@@ -27,6 +27,7 @@ REGISTRIES = (
     "comparison.gate.questions:QUESTIONS",
     "evaluation.measures:REGISTRY",
     "experiments.counterfactual.estimator:ESTIMATORS",
+    "experiments.clicks.model:CLICK_MODELS",
     "experiments.interleaving.method:METHODS",
     "experiments.metrics.metric:METRICS",
     "experiments.simulated_world:USERS",

@@ -55,6 +55,12 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     was=["--documents"],
 )
 @rare("--no-texts", "Leave the texts of documents out of an html report; ids stay.", is_flag=True)
+@option(
+    "--clicks LOG",
+    "Log of clicks whose clicks and examination by rank, and click-through by judged grade, the report shows as well.",
+    type=options.INPUT,
+)
+@rare("--click-model MODEL", "Click model that says how far users look, for --clicks.  [default: PBM]")
 @option("--digits", "Number of decimals.", type=click.IntRange(0, 12), default=4)
 @rare("--verbose", "Print all caveats here as well; the report has them anyway.")
 @click.pass_context
@@ -75,6 +81,9 @@ def command(ctx: click.Context, /, output: str | None, no_texts: bool, verbose: 
         raise click.UsageError(f"--latex is for tex, not for {ending}")
     if (documents or no_texts) and ending != "html":
         raise click.UsageError(f"{'--collection' if documents else '--no-texts'} is for html, not for {ending}")
+    _refuse_clicks(ending, how["clicks"])
+    if how["click_model"] and not how["clicks"]:
+        raise click.UsageError("--click-model is for --clicks LOG; give that too")
     if documents and no_texts:
         raise click.UsageError("--no-texts leaves out the texts that --collection gives; give one of them")
     with progress("runs scored") as tell:
@@ -105,6 +114,14 @@ def _refuse_unwritable(ending: str, chart: str | None) -> None:
     if (chart is not None) != (ending in CHART_ENDINGS):
         endings = ", ".join(f".{each}" for each in CHART_ENDINGS)
         raise click.UsageError(f"--chart NAME and a file that ends in {endings} go together")
+
+
+def _refuse_clicks(ending: str, clicks: str | None) -> None:
+    """Refuse clicks in a format that does not show them."""
+    from cranfield.reports.writers import WITH_CLICKS
+
+    if clicks and ending not in WITH_CLICKS:
+        raise click.UsageError(f"--clicks is for {', '.join(WITH_CLICKS)}, not for {ending}")
 
 
 def as_typed(ctx: click.Context) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from cranfield.cli import options
-from cranfield.cli.options import COUNT, INPUT, NEW_FILE, RegistryName, option, rare
+from cranfield.cli.options import COLLECTION, COUNT, INPUT, NEW_FILE, RegistryName, option, rare
 from cranfield.cli.output import add_listing, show_answer
 
 PLACE = 45
@@ -72,6 +72,25 @@ def _sample(**typed: Any) -> None:
     if not typed["strata"]:
         options.refuse_idle("goes with --strata", "allocation")
     show_answer(sample, **typed)
+
+
+@command.command("coverage")
+@click.argument("topics", type=COLLECTION)
+@click.argument("log", type=INPUT)
+@least_units
+@option("--seed")
+@options.answer("text", "json", "csv", "tsv")
+def _coverage(**typed: Any) -> None:
+    """Check how much of the traffic in a log topics cover.
+
+    The answer says what share of the searches the topics represent, and how far traffic has drifted since they were drawn.
+
+    \b
+    $ cranfield topics coverage topics.tsv log
+    """
+    from cranfield.commands.topics import coverage
+
+    show_answer(coverage, **typed)
 
 
 @add_listing(command, "designs", "topic_designs", "topic_design")

@@ -1,10 +1,13 @@
-"""The commands that read clicks: judgments and preferences from clicks, and their agreement with people's judgments."""
+"""The commands that read clicks: click models, judgments and preferences from clicks, and their agreement with people's."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import ConventionError
+from cranfield.base.parameters import refuse_below
+from cranfield.base.text_layout import name_list
 from cranfield.experiments.clicks.judgments import ClickJudgments, judge_by_clicks
 from cranfield.experiments.clicks.values import CLICK_VALUES
 from cranfield.experiments.log import EventLog
@@ -14,10 +17,80 @@ from cranfield.inputs.topics import queries_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cranfield.experiments.clicks.model import FittedClickModel
+    from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
+    from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.result_pages import ResultPages
 
 MODEL = "SDBN"
+ALL = "all"
+HOLDOUT = 0.25  # the share of units that quality is measured on
+
+
+def click_models(
+    log: str,
+    *,
+    model: str = "PBM",
+    exact: bool = False,
+    holdout: float | None = None,
+    min_sessions: int | None = None,
+    lenient: bool = False,
+    memory: str | None = None,
+    seed: int = 0,
+) -> ClickModelFit | ClickModelComparison:
+    """A click model fitted to an event log or to a table of counts; with the model `all`, the comparison of all models.
+
+    Queries with one session are refused unless `min_sessions` says how many a query needs. Fewer are left out.
+    """
+    from cranfield.experiments.clicks.click_log import read_pages
+    from cranfield.experiments.clicks.count_table import read_counts
+    from cranfield.experiments.clicks.fits import ClickModelFit, SplitText, compare_models, fit_model
+    from cranfield.experiments.clicks.held_out import hold_out, quality
+    from cranfield.experiments.clicks.query_sessions import counts_of_queries, pages_of_queries
+    from cranfield.experiments.clicks.result_pages import ClickCounts
+
+    refuse_below(1, min_sessions=min_sessions)
+    chosen = _models(model, exact)
+    if os.path.isfile(log):
+        if holdout or model == ALL:
+            raise ConventionError(f"{log}: a table of counts has no searches to hold out; --holdout and all need a log")
+        counts, notes = counts_of_queries(read_counts(log), min_sessions)
+        views, clicks = counts.by(counts.pair, len(counts.pairs))
+        return ClickModelFit(fit_model(chosen[0], counts), counts.pages, views, clicks, remarks=tuple(notes))
+    with EventLog(log) as opened:
+        read = read_pages(opened, lenient=lenient, memory=memory)
+    pages, notes = pages_of_queries(read, min_sessions)
+    read = read._replace(pages=pages, notes=notes)
+    share = HOLDOUT if holdout is None else holdout
+    if model == ALL:
+        return compare_models(chosen, hold_out(read, share, seed), notes)
+    counts = ClickCounts.of(pages)
+    fitted = fit_model(chosen[0], pages if chosen[0].needs_pages else counts)
+    views, clicks = counts.by(counts.pair, len(counts.pairs))
+    if not share:
+        return ClickModelFit(fitted, len(pages), views, clicks, remarks=tuple(notes))
+    split = hold_out(read, share, seed)
+    own, _ = quality(fit_model(chosen[0], split.fitted), split.tested)
+    return ClickModelFit(fitted, len(pages), views, clicks, own, SplitText.of(split), tuple(notes))
+
+
+def _models(typed: str, exact: bool) -> list[ClickModel]:
+    """The click models that a user names, with exact fits where there are any and they are asked for."""
+    from cranfield.experiments.clicks.model import CLICK_MODELS
+
+    every = typed == ALL
+    models = [cls() for cls in CLICK_MODELS.values()] if every else [CLICK_MODELS.named(typed)]
+    if not exact:
+        return models
+    if not any("exact" in each.parameters for each in models):
+        names = name_list([name for name, cls in CLICK_MODELS.items() if "exact" in cls.parameters])
+        raise ConventionError(
+            f"{models[0].name} has no published counts that differ from its exact fit; exact is for {names}"
+        )
+    return [_exact(each) if "exact" in each.parameters else each for each in models]
+
+
+def _exact(model: ClickModel) -> ClickModel:
+    return type(model)(**{**{name: model.values[name] for name in model.typed}, "exact": True})
 
 
 def click_qrels(
@@ -45,19 +118,21 @@ def click_qrels(
         read = read_pages(opened, lenient=lenient, memory=memory)
     fitted = fit(model or MODEL, read.pages) if asked.of_model else None
     judgments = judge_by_clicks(read.pages, asked, fitted, queries=queries, where=topics_file or "", **grading)
-    judgments.remarks.extend(read.notes)
+    judgments.remarks.extend([*read.notes, *(fitted.check() if fitted else [])])
     if path is not None:
         write_click_qrels(judgments, path)
     return judgments
 
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:
-    """A click model by its name, fitted to pages."""
+    """A click model by its name, fitted to pages; DataError if they do not determine its parameters."""
     from cranfield.experiments.clicks.model import CLICK_MODELS
     from cranfield.experiments.clicks.result_pages import ClickCounts
 
     chosen = CLICK_MODELS.named(model)
-    return chosen.fit(pages if chosen.reads_pages else ClickCounts.of(pages))
+    fitted = chosen.fit(pages if chosen.needs_pages else ClickCounts.of(pages))
+    fitted.check()
+    return fitted
 
 
 def write_click_qrels(judgments: ClickJudgments, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ def compare(
     """Compare run files, or the runs of a table of scores; `question` has the other arguments of `cranfield.compare`.
 
     `run_groups` are patterns of the runs (or of more files) that belong to one system. With `label_noise` the judgments are
-    a log: a policy decides their grades, which are resampled.
+    a log, and a policy decides their grades, which are resampled; or a file of judgments from clicks, whose values are.
     """
     question |= {"groups": run_groups or None, "tests": question.get("tests") or None}
     if inputs.table is not None:
@@ -55,13 +56,29 @@ def compare(
     measures = inputs.measures or DEFAULT_MEASURES
     judgments: Any = None if label_noise else inputs.judgments
     if label_noise:
-        from cranfield.commands.judging import graded
-
-        judgments, question["label_noise"] = graded(str(inputs.qrels), policy)
+        judgments, question["label_noise"] = _noisy(inputs, policy)
     comparison = cranfield.compare(judgments, files, measures, progress=progress, **options, **question)
     runs = files if isinstance(files, dict) else dict(zip(comparison.scores.runs, files, strict=False))
     read = {"qrels": getattr(judgments, "name", judgments), "runs": runs}  # a log is named without its password
     return replace(comparison, inputs=read, efficiency=efficiency_of_files(comparison.scores, runs))
+
+
+def _noisy(inputs: Inputs, policy: str | None) -> tuple[Any, Any]:
+    """The judgments and their uncertainty: of a log by a policy, or of a file of judgments from clicks."""
+    from cranfield.comparison.label_noise import ValueUncertainty
+    from cranfield.formats.uncertain_qrels import has_posteriors
+    from cranfield.inputs.logs import named
+
+    qrels = str(inputs.qrels)
+    if named(qrels) is not None or not os.path.isfile(qrels) or not has_posteriors(qrels):
+        from cranfield.commands.judging import graded
+
+        return graded(qrels, policy)
+    if policy is not None:
+        raise ConventionError(f"{qrels} holds judgments from clicks, which need no policy; leave --policy out")
+    if inputs.grades is not None:
+        raise ConventionError("label noise redraws the values of judgments from clicks; leave --grades out")
+    return inputs.judgments, ValueUncertainty.of_file(qrels)
 
 
 def _with_groups(runs: Sequence[str], groups: Sequence[str]) -> list[str]:
@@ -158,19 +175,23 @@ def report(
     digits: int = 4,
     documents: str | None = None,
     texts: bool = True,
+    clicks: str | None = None,
+    click_model: str | None = None,
     **question: Any,
 ) -> Report:
     """Compare run files and add the other contents of a report; `question` has the arguments of `compare`.
 
-    The texts of topics and documents come from the collection of the judgments, or from files.
+    `clicks` is an event log, and `click_model` the model that says how far its users look. The texts of topics and
+    documents come from the collection of the judgments, or from files.
     """
-    from cranfield.reports.report_content import report_of
+    from cranfield.reports.report_content import clicks_of, report_of
     from cranfield.reports.texts import documents_of
 
     if inputs.streams or documents == "-":
         raise DataError("a report reads its files more than once and names them; give files, found - (standard input)")
     comparison = compare(inputs, **question)
     judged = None if inputs.table is not None or isinstance(inputs.judgments, str) else inputs.judgments
+    topics = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
     return report_of(
         comparison,
         inputs.options(),
@@ -178,9 +199,11 @@ def report(
         title=title,
         command=command,
         digits=digits,
-        topics=topic_table(inputs.topics_file, inputs.collection, inputs.fields),
+        topics=topics,
         documents=documents_of(inputs.qrels, documents) if texts else None,
         judged=judged,
+        clicks=None if clicks is None else clicks_of(clicks, comparison, topics, click_model),
+        event_log=clicks,
     )
 
 

@@ -156,6 +156,24 @@ def user(name: str) -> MemberListing:
     return _member(row, [(key, _fact(row[key])) for key in ("formula", "reference", "aliases")])
 
 
+def click_models() -> MemberListing:
+    """The click models: how each is fitted, and its description."""
+    from cranfield.experiments.clicks.model import CLICK_MODELS, page
+
+    rows = [page(cls) for cls in CLICK_MODELS.values()]
+    return _listing(
+        rows, ["model", "fitted by", "what it is"], ([row["name"], row["fitted"], row["about"]] for row in rows)
+    )
+
+
+def click_model(name: str) -> MemberListing:
+    """The full description of one click model, by any of its names."""
+    from cranfield.experiments.clicks.model import CLICK_MODELS, page
+
+    row = page(type(CLICK_MODELS.named(name)))
+    return _member(row, [(key, _fact(row[key])) for key in ("fitted", "formula", "reference", "aliases")])
+
+
 def online_metrics() -> MemberListing:
     """The metrics of experiments: kind, good direction and description."""
     from cranfield.experiments.metrics import catalogue

@@ -13,6 +13,7 @@ from cranfield.pooling.topic_sampling import sample_topics
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.pooling.topic_coverage import TopicCoverage
     from cranfield.pooling.topic_sampling import TopicSample
 
 TABLES = (".csv", ".jsonl", ".tsv")  # endings of a topics file
@@ -63,3 +64,16 @@ def _allocation(typed: Sequence[str]) -> Mapping[str, int]:
         except ValueError:
             raise ConventionError(f"allocation: expected STRATUM=N, as in head=50, found {text!r}") from None
     return counts
+
+
+def coverage(topics: str, log: str, *, least_units: int | None = None, seed: int = 0) -> TopicCoverage:
+    """The share of the searches in a log that topics cover, and where traffic has moved since they were drawn."""
+    from cranfield.experiments.query_traffic import read_traffic
+    from cranfield.inputs.inputs import refuse_second_stdin
+    from cranfield.inputs.topics import topic_table
+    from cranfield.pooling.topic_coverage import topic_coverage
+
+    refuse_second_stdin(topics, log)
+    table = topic_table(topics, None)
+    assert table is not None  # only without a file
+    return topic_coverage(table, read_traffic(log, least_units=least_units), seed=seed)

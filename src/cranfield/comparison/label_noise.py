@@ -1,14 +1,16 @@
-"""Label noise: the effect of wrong labels on a difference. Documents with several labels get random grades, many times.
+"""Label noise: the effect of wrong labels on a difference. Documents with uncertain labels get random grades, many times.
 
-A run is read once and joined with the judgments for each redraw, by row numbers; all pairs and measures share the same
-redraws. Documents with one label keep it, because its error is unknown. The same topics count in every redraw.
+Labels of several people give the probability of each grade (`LabelUncertainty`), judgments from clicks the posterior of a
+value (`ValueUncertainty`). A run is read once and joined with the judgments for each redraw, by row numbers; all pairs and
+measures share the same redraws. Documents with one label keep it, because its error is unknown. The same topics count in
+every redraw.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from cranfield.base.results import Lines, Table, plain
 from cranfield.comparison.score_tables import Progress, no_mean
 from cranfield.evaluation.hits import join
 from cranfield.evaluation.measures.definition import needs_of
+from cranfield.formats.uncertain_qrels import read_uncertain
 from cranfield.stats.bootstrap import RedrawnMean, redrawn_mean
 
 if TYPE_CHECKING:
@@ -31,10 +34,13 @@ if TYPE_CHECKING:
     from cranfield.evaluation.hits import Judgments
     from cranfield.evaluation.measures import Measure
     from cranfield.evaluation.scores import Scores
+    from cranfield.formats.uncertain_qrels import UncertainGrades
 
 DRAWS = 200
 NEAR = 1e-9  # probabilities this close count as equal
 OF_VOTES = "the shares of votes"
+OF_CLICKS = "their posteriors"
+SHARED_CLICKS = "errors of the click model are not covered: if users click on famous names, these look relevant"
 SHARED_ERRORS = (
     "errors that assessors share are not covered: if documents are hard for everybody, this interval is too narrow"
 )
@@ -54,12 +60,8 @@ class LabelUncertainty:
     notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(
-        cls, chances: LabelUncertainty | Mapping[str, Mapping[str, Mapping[float, float]]], documents: int
-    ) -> LabelUncertainty:
+    def of(cls, chances: Mapping[str, Mapping[str, Mapping[float, float]]], documents: int) -> LabelUncertainty:
         """From `{topic: {document: {grade: probability}}}`; the probabilities of a document add up to 1."""
-        if isinstance(chances, LabelUncertainty):
-            return chances
         subjects = [(topic, document) for topic, inner in chances.items() for document in inner]
         grades = sorted({float(grade) for topic, document in subjects for grade in chances[topic][document]})
         rows = np.array([[chances[t][d].get(grade, 0.0) for grade in grades] for t, d in subjects], np.float64)
@@ -80,6 +82,30 @@ class LabelUncertainty:
         is_best = (best & (self.grades == current[:, None])).any(axis=1)
         return np.asarray(np.where(is_best, current, lowest), np.float64)
 
+    @property
+    def unsure(self) -> int:
+        """The number of documents that may have another grade."""
+        return int((self.chance.max(axis=1, initial=0.0) < 1 - NEAR).sum())
+
+    def sentences(self, draws: int) -> list[str]:
+        """What is redrawn, and how to read the table."""
+        redrawn = len(self.subjects)
+        several = "document has" if redrawn == 1 else "documents have"
+        what = f"{redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn"
+        agreed = "" if self.unsure else "; all labels agree, so nothing changes"
+        return [
+            f"{what}, {draws} times, by {self.chances}{agreed}",
+            "corrected: wrong labels pull differences towards 0; this column undoes that by the step from the most "
+            "likely labels to redrawn ones; topics, assessors: their shares of the variance",
+            *self.left_out(),
+        ]
+
+    def left_out(self) -> list[str]:
+        """The label errors that the interval does not cover."""
+        single = self.documents - len(self.subjects)
+        alone = f"{single:,} documents have one label or a decision: errors in these are not covered"
+        return [SHARED_ERRORS, *[alone] * bool(single)]
+
     @cached_property
     def _bounds(self) -> Floats:
         return np.asarray(np.cumsum(self.chance, axis=1)[:, :-1], np.float64)
@@ -88,6 +114,60 @@ class LabelUncertainty:
         """A random grade for each document."""
         place = (rng.random((len(self.subjects), 1)) >= self._bounds).sum(axis=1)
         return np.asarray(self.grades[place], np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueUncertainty:
+    """The posterior of each document's value, as a file of judgments from clicks holds it, and how values become grades."""
+
+    judgments: UncertainGrades
+    notes: list[str] = field(default_factory=list)
+    chances: str = OF_CLICKS
+    policy: str = ""
+
+    @classmethod
+    def of_file(cls, path: str) -> ValueUncertainty:
+        """The uncertainty in a file of qrels with posteriors."""
+        return cls(read_uncertain(path))
+
+    @property
+    def subjects(self) -> list[tuple[str, str]]:
+        """Topic and document of each judgment."""
+        return self.judgments.subjects
+
+    @property
+    def documents(self) -> int:
+        """The number of judgments."""
+        return len(self.subjects)
+
+    @property
+    def unsure(self) -> int:
+        """The number of documents that may have another grade: all of them."""
+        return len(self.subjects)
+
+    def likeliest(self, current: Floats) -> Floats:
+        """The grade of each document by the mean of its posterior."""
+        return self.judgments.grades(self.judgments.posteriors.mean)
+
+    def draw(self, rng: np.random.Generator) -> Floats:
+        """A random grade for each document, drawn towards the prior and cut by the thresholds as the judgment itself was."""
+        return self.judgments.grades(self.judgments.posteriors.redraw(rng))
+
+    def sentences(self, draws: int) -> list[str]:
+        """What is redrawn, and how to read the table."""
+        return [
+            f"all {self.documents:,} judgments are redrawn {draws} times, each from the posterior of its value",
+            "corrected: noise in the values pulls differences towards 0; this column undoes that by the step from the "
+            "values to redrawn ones; topics, clicks: their shares of the variance",
+            *self.left_out(),
+        ]
+
+    def left_out(self) -> list[str]:
+        """The errors that the interval does not cover."""
+        return [SHARED_CLICKS]
+
+
+Uncertainty: TypeAlias = LabelUncertainty | ValueUncertainty
 
 
 class NoisyPair(NamedTuple):
@@ -113,30 +193,15 @@ class LabelNoise:
     seed: int
     level: float
     remarks: list[str]
-
-    def sentences(self) -> list[str]:
-        """Sentences about what was redrawn, and how to read the table."""
-        several = "document has" if self.redrawn == 1 else "documents have"
-        what = f"{self.redrawn:,} of {self.documents:,} {several} several labels: only these are redrawn"
-        agreed = "" if self.unsure else "; all labels agree, so nothing changes"
-        return [
-            f"{what}, {self.draws} times, by {self.chances}{agreed}",
-            "corrected: wrong labels pull differences towards 0; this column undoes that by the step from the most "
-            "likely labels to redrawn ones; topics, assessors: their shares of the variance",
-            *self.left_out(),
-        ]
-
-    def left_out(self) -> list[str]:
-        """The label errors that the interval does not cover."""
-        single = self.documents - self.redrawn
-        alone = f"{single:,} documents have one label or a decision: errors in these are not covered"
-        return [SHARED_ERRORS, *[alone] * bool(single)]
+    sentences: list[str]  # about what was redrawn, and how to read the table
+    left_out: list[str]  # the errors of labels that the interval does not cover
+    noise: str = "assessors"  # where the errors come from, as the head of a column
 
     def content(self, how: Layout) -> Iterator[Part]:
         """The table with one row per pair, and the sentences."""
         percent = f"{self.level * 100:g}%"
         head = ["labels", "run A", "run B", "present labels", "redrawn", "corrected"]
-        head += [f"{percent} low", f"{percent} high", "topics", "assessors"]
+        head += [f"{percent} low", f"{percent} high", "topics", self.noise]
         rows = []
         for measure, one, other, result in self.pairs:
             values = (result.difference, result.redrawn, result.corrected, result.low, result.high)
@@ -145,7 +210,7 @@ class LabelNoise:
             parts = [how.undefined if share != share else f"{part:.0%}" for part in (1 - share, share)]
             rows.append([measure, one, other, *numbers, *parts])
         yield Table(head, rows, names=3)
-        yield Lines(self.sentences())
+        yield Lines(self.sentences)
 
     def plain(self, how: Layout) -> dict[str, Any]:
         """The result for JSON."""
@@ -153,11 +218,11 @@ class LabelNoise:
         pairs = []
         for measure, one, other, result in self.pairs:
             share = result.share_of_labels
-            shares = {"share_of_topics": 1 - share, "share_of_assessors": share}
+            shares = {"share_of_topics": 1 - share, f"share_of_{self.noise}": share}
             row = {"measure": measure, "one": one, "other": other, **vars(result), **shares}
             row["from_topics"], row["topics"] = row.pop("from_units"), row.pop("units")
             pairs.append({name: plain(value, how.digits) for name, value in row.items()})
-        return {**{name: getattr(self, name) for name in facts}, "left_out": self.left_out(), "pairs": pairs}
+        return {**{name: getattr(self, name) for name in facts}, "left_out": self.left_out, "pairs": pairs}
 
 
 def label_noise(
@@ -181,24 +246,29 @@ def label_noise(
         raise ConventionError(
             f"label noise: runs are read again, but {lacking} cannot be; give a file instead of a stream"
         )
-    uncertainty = LabelUncertainty.of(chances, len(evaluator.qrels))
+    uncertainty: Uncertainty = chances
+    if not isinstance(chances, (LabelUncertainty, ValueUncertainty)):
+        uncertainty = LabelUncertainty.of(chances, len(evaluator.qrels))
     likeliest, redrawn = _scored_again(scores, uncertainty, draws, evidence.seed, progress)
     return LabelNoise(
         pairs=_pairs(evidence, likeliest, redrawn),
         policy=uncertainty.policy,
         chances=uncertainty.chances,
         redrawn=len(uncertainty.subjects),
-        unsure=int((uncertainty.chance.max(axis=1, initial=0.0) < 1 - NEAR).sum()),
+        unsure=uncertainty.unsure,
         documents=uncertainty.documents,
         draws=draws,
         seed=evidence.seed,
         level=evidence.level,
         remarks=list(uncertainty.notes),
+        sentences=uncertainty.sentences(draws),
+        left_out=uncertainty.left_out(),
+        noise="clicks" if isinstance(uncertainty, ValueUncertainty) else "assessors",
     )
 
 
 def _scored_again(
-    scores: Scores, uncertainty: LabelUncertainty, draws: int, seed: int, progress: Progress | None
+    scores: Scores, uncertainty: Uncertainty, draws: int, seed: int, progress: Progress | None
 ) -> tuple[Floats, Floats]:
     """Runs × measures × topics by the most likely labels, and the same for each redraw."""
     evaluator, sources = scores._origin or (None, {})
@@ -244,7 +314,7 @@ def _pairs(evidence: ComparisonEvidence, likeliest: Floats, redrawn: Floats) -> 
     return answer
 
 
-def _rows(evaluator: Evaluator, uncertainty: LabelUncertainty) -> Ints:
+def _rows(evaluator: Evaluator, uncertainty: Uncertainty) -> Ints:
     """For each document with an uncertain grade, its row in the qrels."""
     qrels = evaluator.qrels
     names, documents = qrels.topics, qrels.documents.text()

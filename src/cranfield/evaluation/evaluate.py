@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cranfield.base.qrels import Duplicates, Extras, Qrels
     from cranfield.evaluation.hits import Hits
     from cranfield.evaluation.options import EvaluatorOptions
+    from cranfield.evaluation.topics import TopicWeights
     from cranfield.formats.format import Fields
 
     Progress = Callable[[int, int | None], None]  # (runs done, runs in all if known)
@@ -75,7 +76,8 @@ def evaluate(
     `queries` maps topics to their queries, which are shown next to the ids. Judgments and runs that name topics by
     their queries are joined with the ids; `ignore_case` ignores case there. `weights` give the weight of each topic: a
     mapping, or the name of a column where `qrels` is a collection. Weighted means are then added to the others
-    (`scores.weighted_mean("AP")`); a weight of 0 leaves the topic out.
+    (`scores.weighted_mean("AP")`); a weight of 0 leaves the topic out. `DesignWeights` of topics that were sampled from
+    a query log make these means describe all traffic.
 
     A `DataWarning` reports what could make the scores meaningless: swapped arguments, upside-down scores, ids or topics
     that do not match, few judged documents, odd grades, ties or digits that decide (docs/check.md). `warn=False`
@@ -119,7 +121,7 @@ class Evaluator:
         baseline: Any = None,
         warn: bool = True,
         queries: Mapping[str, str] | None = None,
-        weights: Mapping[str, float] | str | None = None,
+        weights: Mapping[str, float] | TopicWeights | str | None = None,
         **changes: Unpack[ConventionChanges],
     ) -> None:
         self.conventions = conventions_of(conventions, **changes)

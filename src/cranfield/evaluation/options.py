@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cranfield.base.conventions import Conventions
     from cranfield.base.qrels import Extras
+    from cranfield.evaluation.topics import TopicWeights
     from cranfield.formats.format import Fields
 
 
@@ -45,14 +46,14 @@ class OptionsWithoutRel(BasicOptions, total=False):
     """All options of `evaluate` except `rel`."""
 
     baseline: Any
-    weights: Mapping[str, float] | str | None
+    weights: Mapping[str, float] | TopicWeights | str | None
 
 
 class OptionsWithoutBaseline(BasicOptions, total=False):
     """All options of `evaluate` except `baseline`."""
 
     rel: float | None
-    weights: Mapping[str, float] | str | None
+    weights: Mapping[str, float] | TopicWeights | str | None
 
 
 class OptionsWithoutWeights(BasicOptions, total=False):
@@ -65,4 +66,4 @@ class OptionsWithoutWeights(BasicOptions, total=False):
 class EvaluatorOptions(OptionsWithoutWeights, total=False):
     """All keyword options of `evaluate` and `Evaluator`, including single conventions."""
 
-    weights: Mapping[str, float] | str | None
+    weights: Mapping[str, float] | TopicWeights | str | None

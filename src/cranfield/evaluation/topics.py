@@ -220,6 +220,7 @@ class TopicWeights:
 
 FREQUENCY, PROBABILITY, DESIGN, STRATUM = "frequency", "inclusion_probability", "design", "stratum"
 TOP = "top"  # the design that takes the most frequent queries
+CERTAIN = 1 - 1e-9  # probabilities from here on are 1, but for rounding
 NEARLY = 0.01  # relative difference up to which ratios count as equal; probabilities in files are rounded
 
 
@@ -274,7 +275,7 @@ class DesignWeights(TopicWeights):
             if not 0 < chance <= 1:
                 expected = "expected a number above 0 and at most 1"
                 raise DataError(f"{start}{PROBABILITY}: {expected} for topic {topic!r}, found {chance:g}")
-            sampled[str(topic)] = SampledTopic(count, chance, strata.get(topic, ""))
+            sampled[str(topic)] = SampledTopic(count, 1.0 if chance >= CERTAIN else chance, strata.get(topic, ""))
         if not sampled:
             raise DataError(f"{start}no topic has a {FREQUENCY}; cranfield topics sample writes it")
         values = {topic: each.frequency / each.probability for topic, each in sampled.items()}
@@ -457,6 +458,25 @@ def refuse_weighing_twice(table: TopicTable, name: str, weights: Mapping[str, fl
             f"{table.where}: {name}: the topics were drawn in proportion to it ({PROBABILITY}), so weights would count it "
             "twice; use --design-weights (weights=DesignWeights in Python), or no weights"
         )
+
+
+def unweighted_sample_in_words(table: TopicTable) -> str:
+    """What the plain mean of sampled topics leaves out; empty if it describes all traffic, or nobody could expect it to."""
+    needed = (FREQUENCY, PROBABILITY)
+    if not all(name in table.columns for name in needed) or TOP in table.columns.get(DESIGN, {}).values():
+        return ""
+    frequency, probability = (table.numbers(name) for name in needed)
+    searches = {topic: count for topic, count in frequency.items() if 0 < probability.get(topic, 0) <= 1}
+    total = sum(searches[topic] / probability[topic] for topic in searches)
+    certain = [topic for topic in searches if probability[topic] >= CERTAIN]
+    if not 0 < len(certain) < len(searches):
+        return ""
+    share, plain = sum(searches[topic] for topic in certain) / total, len(certain) / len(searches)
+    if share <= plain * (1 + NEARLY):
+        return ""
+    some = f"{len(certain)} of {counted(len(searches), 'sampled topic')} {'have' if len(certain) > 1 else 'has'}"
+    what = f"{some} {share:.0%} of the traffic and {plain:.0%} of the plain mean"
+    return f"{table.where}: {what}; --design-weights describes all traffic"
 
 
 def _varies(values: list[float]) -> bool:

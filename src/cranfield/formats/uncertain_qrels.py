@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cranfield.stats.posteriors import Posteriors
 
 MARKS = ("alpha", "beta", "posterior")  # the columns by which such a file is recognised
+PARAMETERS = ("alpha", "beta", "prior_alpha", "prior_beta")
 TABLES = {".csv": ",", ".tsv": "\t"}
 LINES = (".jsonl", ".ndjson")
 
@@ -103,14 +104,14 @@ def names_posteriors(start: bytes) -> bool:
 def read_uncertain(path: str) -> UncertainGrades:
     """The posteriors in a file; DataError names the line of a value that is none."""
     subjects: list[tuple[str, str]] = []
-    numbers: list[tuple[float, float]] = []
+    numbers: list[tuple[float, ...]] = []
     families: set[str] = set()
     thresholds: set[str] = set()
     for line, row in _rows(path):
         topic, document = (_cell(row, names, path, line) for names in (TOPIC, DOCUMENT))
         _cell(row, PLAINLY_GRADES, path, line)
         subjects.append((topic, document))
-        numbers.append((_parameter(row, "alpha", path, line), _parameter(row, "beta", path, line)))
+        numbers.append(_parameters(row, path, line))
         families.add(str(row["posterior"]))
         thresholds.add(str(row.get("thresholds") or ""))
         if len(families) > 1 or len(thresholds) > 1:
@@ -121,7 +122,7 @@ def read_uncertain(path: str) -> UncertainGrades:
     if family not in FAMILIES:
         raise DataError(f"{path}: expected a posterior of {' or '.join(FAMILIES)}, found {shortened(family)!r}")
     table = np.array(numbers, np.float64)
-    return UncertainGrades(subjects, FAMILIES[family](table[:, 0], table[:, 1]), _thresholds(path, thresholds.pop()))
+    return UncertainGrades(subjects, FAMILIES[family](*table.T), _thresholds(path, thresholds.pop()))
 
 
 def _rows(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -150,14 +151,21 @@ def _cell(row: Mapping[str, Any], names: Sequence[str], path: str, line: int) ->
     return str(row[name])
 
 
-def _parameter(row: Mapping[str, Any], name: str, path: str, line: int) -> float:
-    try:
-        value = real(row[name])
-    except (TypeError, ValueError, OverflowError):
-        value = -1.0
-    if value <= 0:
-        raise BadLineError(path, line, f"expected {name} above 0, found {shortened(row[name])!r}")
-    return value
+def _parameters(row: Mapping[str, Any], path: str, line: int) -> tuple[float, ...]:
+    """The two parameters of a posterior, and the prior's part of them (0 without such columns)."""
+    values: list[float] = []
+    for name in PARAMETERS:
+        typed = row.get(name) if name in MARKS else row.get(name) or 0
+        try:
+            value = real(typed)
+        except (TypeError, ValueError, OverflowError):
+            value = -1.0
+        whole = values[-2] if name not in MARKS else float("inf")
+        if not (0 <= value <= whole * (1 + 1e-9) and (value or name not in MARKS)):
+            expected = f"{name} above 0" if name in MARKS else f"{name} from 0 to {whole:g}"
+            raise BadLineError(path, line, f"expected {expected}, found {shortened(typed)!r}")
+        values.append(value)
+    return tuple(values)
 
 
 def _thresholds(path: str, text: str) -> tuple[float, ...]:

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cranfield.base.errors import ConventionError, DataError
-from cranfield.base.notifications import tell_used
+from cranfield.base.notifications import say, tell_used
+from cranfield.base.qrels import Queries
 from cranfield.base.text_layout import counted
 from cranfield.inputs.logs import file_or_qrels, judgments_of, named
 from cranfield.inputs.topics import queries_of, topic_table
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cranfield.base.conventions import Conventions
-    from cranfield.base.qrels import Extras, Qrels, Queries
+    from cranfield.base.qrels import Extras, Qrels
     from cranfield.base.run import Run
     from cranfield.evaluation.topics import TopicWeights
     from cranfield.formats.csv_tables import Dialect
@@ -171,17 +172,25 @@ class Inputs:
     def topic_table(self, asking: str) -> TopicTable:
         """The queries and columns of the topics, from the topics file or the collection; `asking` is the option that needs it."""
         tell_used("topics_file")
-        table = topic_table(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
+        table = self._topics_in_file or topic_table(None, self.collection)
         if table is None:
             advice = "name a collection in place of QRELS, or give --topics-file FILE"
             raise ConventionError(f"{asking}: nothing is known of the topics but their ids; {advice}")
         return table
+
+    @cached_property
+    def _topics_in_file(self) -> TopicTable | None:
+        """The topics file, read once (it may be standard input); None without one."""
+        if self.topics_file is None:
+            return None
+        return topic_table(self.topics_file, None, self.fields, self.dialect, self.lenient)
 
     def weights(self) -> TopicWeights | None:
         """The weight of each topic, from the named column or from the design of the sample; None without weights."""
         if self.weigh_by is not None and self.design_weights:
             raise ConventionError("--weigh-by and --design-weights cannot be combined; give one of them")
         if self.weigh_by is None and not self.design_weights:
+            self._note_sample()
             return None
         from cranfield.evaluation.topics import DesignWeights, weights_of_column
 
@@ -189,10 +198,20 @@ class Inputs:
             return DesignWeights.of_table(self.topic_table("--design-weights"))
         return weights_of_column(self.topic_table(f"--weigh-by {self.weigh_by}"), self.weigh_by)
 
+    def _note_sample(self) -> None:
+        """Note that the plain mean does not describe all traffic, if the topics file is a sample that has certain topics."""
+        if self._topics_in_file is None:
+            return
+        from cranfield.evaluation.topics import unweighted_sample_in_words
+
+        note = unweighted_sample_in_words(self._topics_in_file)
+        say([note] if note else [])
+
     @cached_property
     def queries(self) -> Queries | None:
         """The query of each topic; None if queries are unknown."""
-        return queries_of(self.topics_file, self.collection, self.fields, self.dialect, self.lenient)
+        table = self._topics_in_file
+        return queries_of(None, self.collection) if table is None else Queries(lambda: table.queries)
 
     def options(self) -> dict[str, Any]:
         """The options for `Evaluator`, as far as the user gave them."""

@@ -50,7 +50,8 @@ class TopicDesign(Registered, ABC):
     registry = TOPIC_DESIGNS
     formula: ClassVar[str]
     reference: ClassVar[str]
-    represents: ClassVar[str] = "each search alike"  # what the mean over the topics describes without weights
+    represents: ClassVar[str] = "the mean search"  # what the mean over the topics describes
+    proportional: ClassVar[bool] = False  # whether probabilities are proportional to traffic, so that intervals hold
     reaches_all: ClassVar[bool] = True  # whether every query can be drawn, so that weighted means describe all traffic
 
     @abstractmethod
@@ -66,6 +67,7 @@ class _ByTraffic(TopicDesign):
     """Designs whose probabilities are proportional to traffic."""
 
     formula = "π = n f / F; 1 where that exceeds 1, and the others share the rest"
+    proportional = True
 
     def probabilities(self, frequency: npt.ArrayLike, n: int) -> Floats:
         """Proportional to frequency, with certain queries found again until none of the others exceeds 1."""
@@ -134,7 +136,7 @@ class UniformDesign(TopicDesign):
     name = "uniform"
     formula = "π = n / N"
     reference = "simple random sampling without replacement"
-    represents = "each query alike"
+    represents = "the mean query"
 
     def probabilities(self, frequency: npt.ArrayLike, n: int) -> Floats:
         number = np.size(frequency)
@@ -240,7 +242,7 @@ class QueryTraffic:
             more = " …" if len(self.spellings) > FIRST_MERGED else ""
             notes.append(f"{spelt:,} spellings were merged into {_queries(merged)} ({RULE}): {first}{more}")
         for each in self.left_out:
-            share = f"{_share(each.searches / self.everything)} of searches"
+            share = f"{share_text(each.searches / self.everything)} of searches"
             without = each.reason == NO_QUERY
             notes.append(
                 f"{share} have no query" if without else f"{_queries(each.queries)} left out ({share}): {each.reason}"
@@ -261,9 +263,9 @@ def _queries(count: int) -> str:
     return f"{count:,} {'query' if count == 1 else 'queries'}"
 
 
-def _share(share: float) -> str:
+def share_text(share: float) -> str:
     """A share as text: 31 %, 0.4 %, and never 100 % of what is not all."""
-    percent = 100 * share
+    percent = round(100 * share, 6)
     digits = 0 if percent >= 10 or percent == 0 else 1
     text = f"{percent:.{digits}f}"
     return f"{'over 99' if text == '100' and share < 1 else text} %"
@@ -411,11 +413,11 @@ class TopicSample(Answer):
 
     def verdict(self) -> str:
         """What was drawn, and which share of traffic it represents."""
-        traffic, own = self.traffic, _share(self.own_share)
+        traffic, own = self.traffic, share_text(self.own_share)
         drawn = f"{counted(len(self), 'topic')} drawn from {_queries(len(traffic))} ({self.design})"
         if not self.design.reaches_all:
             return f"{drawn}: they are {own} of the searches in {traffic.where} and represent no others."
-        whole = f"{_share(traffic.covered)} of the searches in {traffic.where}"
+        whole = f"{share_text(traffic.covered)} of the searches in {traffic.where}"
         return f"{drawn}: they represent {whole}, and are {own} themselves."
 
     def content(self, how: Layout) -> Iterable[Part]:
@@ -445,7 +447,7 @@ class TopicSample(Answer):
             [
                 each.name,
                 Cell(f"{each.queries:,}", each.queries),
-                Cell(_share(each.searches / self.traffic.total), each.searches / self.traffic.total),
+                Cell(share_text(each.searches / self.traffic.total), each.searches / self.traffic.total),
                 Cell(f"{each.topics:,}", each.topics),
                 Cell(f"{each.certain:,}", each.certain),
             ]
@@ -457,7 +459,7 @@ class TopicSample(Answer):
         notes = self.traffic.notes()
         certain = sum(topic.certain for topic in self.topics)
         if certain and self.design.reaches_all and certain < len(self):
-            share = _share(sum(each.frequency for each in self.topics if each.certain) / self.traffic.total)
+            share = share_text(sum(each.frequency for each in self.topics if each.certain) / self.traffic.total)
             notes.append(f"{counted(certain, 'topic')} with {share} of the frame's searches are in every sample")
         if not self.design.reaches_all:
             other = "--design systematic" if shell else "design='systematic'"

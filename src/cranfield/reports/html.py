@@ -15,7 +15,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cranfield.base.results import Cell, Table, html_list, html_table, html_text
+from cranfield.base.results import Cell, Layout, Table, html_list, html_table, html_text
 from cranfield.base.text_layout import in_bytes, legible, name_list, p_value
 from cranfield.evaluation.scores import conventions_in_words
 from cranfield.reports import result_charts
@@ -291,6 +291,19 @@ def curves_html(report: Report) -> str:
     return figure_html(chart, "pr", description) + below + _notes(notes) + _details(table)
 
 
+def clicks_html(report: Report) -> str:
+    """Clicks by rank and by judged grade as charts with their tables; "" without a log of clicks."""
+    summary = report.clicks
+    if summary is None:
+        return ""
+    how = Layout(digits=report.digits, undefined="–", medium="html")
+    text = "The tables below hold the numbers."
+    drawings = [figure_html(each, f"clicks-{n}", text) for n, each in enumerate(result_charts.charts_of(summary))]
+    tables = table_html(summary.rank_table(how)) + (table_html(summary.grade_table(how)) if summary.grades else "")
+    sentences = "".join(f"<p>{html_text(each)}.</p>" for each in summary.verdict())
+    return f'{sentences}<div class="pair">{"".join(drawings)}</div>{tables}{_notes(summary.notes())}'
+
+
 def _distributions(report: Report) -> str:
     parts = []
     for m, measure in enumerate(report.measures):
@@ -407,6 +420,7 @@ SECTIONS = (
     ("efficiency", "Effectiveness and cost", efficiency_html),
     ("curves", "Precision and recall", curves_html),
     ("distributions", "Distributions", _distributions),
+    ("clicks", "Clicks", clicks_html),
     ("made", "How this was made", _provenance),
 )
 

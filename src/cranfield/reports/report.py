@@ -14,7 +14,7 @@ from cranfield.comparison.efficiency import efficiency_of_files
 from cranfield.formats import expand
 from cranfield.formats.csv_tables import Dialect
 from cranfield.inputs.inputs import DEFAULT_MEASURES
-from cranfield.reports.report_content import report_of
+from cranfield.reports.report_content import clicks_of, report_of
 from cranfield.reports.texts import collection_of, documents_of, topics_of
 
 if TYPE_CHECKING:
@@ -76,14 +76,18 @@ def report(
     topics_file: str | None = None,
     documents: str | None = None,
     texts: bool = True,
+    clicks: str | os.PathLike[str] | None = None,
+    click_model: str | None = None,
     **question: Unpack[ComparisonOptions],
 ) -> Reported:
     """Compare runs and write one file: a page, tables for a paper, data, or a chart.
 
     `question` has the options of `cranfield.compare`; `qrels` may be scores, or a collection, whose queries and
     documents the page then shows. `topics_file` and `documents` (a collection, or a file like its documents.jsonl)
-    replace them, and `texts=False` leaves out the texts of documents. The ending of `path` decides the format (html,
-    md, tex, json, csv, or with `chart` svg, png, pdf) unless `format` does; without a path, call `write` later.
+    replace them, and `texts=False` leaves out the texts of documents. `clicks` is an event
+    log whose clicks the report shows, with the examination of ranks by `click_model`. The ending of `path` decides the
+    format (html, md, tex, json, csv, or with `chart` svg, png, pdf) unless `format` does; without a path, call `write`
+    later.
 
     >>> report("allotment", {"one": {"101": ["d299"]}, "two": {"101": ["d1"]}}, "RR@10", tests="t")
     <Reported one and two on allotment: not written yet: use write(path)>
@@ -102,6 +106,7 @@ def report(
     files = _files(runs, comparison)
     inputs = {name: value for name, value in (("qrels", named), ("runs", files)) if value}
     options = {name: value for name, value in question.items() if name not in signature(compare).parameters}
+    log = None if clicks is None else os.fspath(clicks)
     content = report_of(
         replace(comparison, inputs=inputs, efficiency=efficiency_of_files(comparison.scores, files)),
         None if runs is None else options,
@@ -110,6 +115,8 @@ def report(
         digits=digits,
         topics=topics,
         documents=documents_of(qrels, documents) if texts else None,
+        clicks=None if log is None else clicks_of(log, comparison, topics, click_model),
+        event_log=log,
     )
     return Reported(content) if path is None else Reported(content).write(path, format, chart=chart)
 

@@ -21,6 +21,8 @@ from cranfield.comparison.compare import versions
 from cranfield.comparison.leaderboard import leaderboard
 from cranfield.evaluation.curves import curves
 from cranfield.evaluation.topic_view import topic_views
+from cranfield.experiments.log import EventLog
+from cranfield.experiments.log_files import segments_in
 from cranfield.formats import qrels_in, run_name
 from cranfield.formats.collection_folder import document_rows
 from cranfield.formats.files.trec import TREC
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from cranfield.comparison.pair import RunPair
     from cranfield.evaluation.curves import Curves
     from cranfield.evaluation.topic_view import RunTopics
+    from cranfield.experiments.clicks.click_summary import ClickSummary
     from cranfield.formats.topic_tables import TopicTable
 
 
@@ -68,6 +71,7 @@ class Report:
     digits: int = 4
     topics: TopicTable | None = None  # the queries
     documents: str | None = None  # the source of the documents' texts
+    clicks: ClickSummary | None = None
 
     def within(self, folder: str) -> Report:
         """The same report with file names relative to a folder: it does not say where the folder is."""
@@ -239,11 +243,13 @@ def report_of(
     topics: TopicTable | None = None,
     documents: str | None = None,
     judged: Qrels | None = None,
+    clicks: ClickSummary | None = None,
+    event_log: str | None = None,
 ) -> Report:
     """A report of a comparison. `options` are those of `evaluate`; `others` are further input files.
 
     `topics` and `documents` (a collection, or a file like its documents.jsonl) add texts to ids. `judged` are the qrels
-    if they come from a log.
+    if they come from a log. `clicks` are the summary of the log of clicks at `event_log`.
     """
     settings: dict[str, Any] = {"alpha": comparison.alpha, "level": comparison.level, "seed": comparison.seed}
     measures = Report(comparison).measures
@@ -259,23 +265,48 @@ def report_of(
         title=title or _title(comparison),
         leaderboards={name: leaderboard(comparison.scores, sort=name, **settings) for name in measures},
         curves=pr_curves,
-        inputs=_hashes(comparison, others, documents, judged),
+        inputs=_hashes(comparison, others, documents, judged, event_log),
         command=command,
         versions=versions(),
         digits=digits,
         topics=topics,
         documents=documents,
+        clicks=clicks,
     )
 
 
+def clicks_of(log: str, comparison: Comparison, topics: TopicTable | None, model: str | None = None) -> ClickSummary:
+    """The summary of a log of clicks, with the judgments of a comparison if it was made from runs."""
+    from cranfield.experiments.clicks.click_summary import MODEL, click_summary
+
+    scores, judgments = comparison.scores, None
+    if scores.can_reopen(scores.runs[0]):
+        judgments = scores.reopen(scores.runs[0])[0].qrels.to_dict()
+    return click_summary(log, judgments, None if topics is None else topics.queries, model=model or MODEL)
+
+
 def _hashes(
-    comparison: Comparison, others: Iterable[str | None], documents: str | None, judged: Qrels | None
+    comparison: Comparison,
+    others: Iterable[str | None],
+    documents: str | None,
+    judged: Qrels | None,
+    event_log: str | None,
 ) -> tuple[Input, ...]:
     """The input files as they are on disk, with their SHA-256."""
     files = [("table", comparison.inputs.get("table")), ("qrels", judged or comparison.inputs.get("qrels"))]
     files += [(f"run {name}", path) for name, path in comparison.inputs.get("runs", {}).items()]
     files += [*(("option", path) for path in others), ("documents", documents)]
-    return tuple(_hashed(role, path) for role, path in files if path is not None)
+    log = [] if event_log is None else [_hashed_log(event_log)]
+    return tuple([_hashed(role, path) for role, path in files if path is not None] + log)
+
+
+def _hashed_log(path: str) -> Input:
+    """An event log: the bytes of its files, and the hash of their hashes in the order of their names."""
+    with EventLog(path) as log:
+        files = [*log.files(), *segments_in(log.segments)]
+    hashes = sorted((os.path.relpath(file, path), _hashed("clicks", file)) for file in files)
+    together = "".join(f"{file.sha256}  {name}\n" for name, file in hashes).encode("utf-8", "surrogateescape")
+    return Input("clicks", path, sum(file.size for _, file in hashes), hashlib.sha256(together).hexdigest())
 
 
 def _hashed(role: str, path: str | Qrels) -> Input:

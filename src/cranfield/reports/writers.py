@@ -12,7 +12,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import ConventionError
-from cranfield.base.results import Cell, Lines, Table, as_json, markdown, markdown_table, markdown_text, plain
+from cranfield.base.results import Cell, Layout, Lines, Table, as_json, markdown, markdown_table, markdown_text, plain
 from cranfield.base.text_layout import in_line, legible
 from cranfield.evaluation.scores import conventions_in_words
 from cranfield.reports.tables import (
@@ -218,6 +218,9 @@ def to_markdown(report: Report) -> str:
     if costs is not None:
         parts += ["## Effectiveness and cost", *_table(cost_table(costs, report.digits))]
         parts.append(markdown([Lines(costs.notes())]))
+    if report.clicks is not None:
+        how = Layout(digits=report.digits, undefined="–", medium="markdown")
+        parts += ["## Clicks", markdown([*report.clicks.content(how), Lines(report.clicks.notes())])]
     return "\n\n".join(filter(None, [*parts, *_provenance(report)])) + "\n"
 
 
@@ -244,6 +247,7 @@ def _provenance(report: Report) -> list[str]:
 
 
 TEXT_ENDINGS = ("html", "md", "tex", "json", "csv")
+WITH_CLICKS = ("html", "md", "json")  # those that show clicks
 CHART_ENDINGS = ("svg", "png", "pdf", "vl.json")
 
 
@@ -304,4 +308,5 @@ def to_dict(report: Report) -> dict[str, Any]:
         "comparison": report.comparison.to_dict(per_topic=True),
         "leaderboards": {measure: board.to_dict() for measure, board in report.leaderboards.items()},
         "curves": None if report.curves is None else report.curves.to_dict(),
+        **({} if report.clicks is None else {"clicks": report.clicks.to_dict()}),
     }

@@ -35,7 +35,7 @@ class StratifiedCounts(NamedTuple):
     stratum: Integers
     level: Integers
     exposure: Floats
-    count: Floats
+    counts: Floats
     cluster: Integers
 
 
@@ -91,13 +91,18 @@ def connected_levels(rows: StratifiedCounts, levels: int) -> tuple[Integers, Int
     strata = int(rows.stratum.max(initial=-1)) + 1
     shape = (strata, levels)
     views = csr_array((np.ones(len(rows.level)), (rows.stratum, rows.level)), shape=shape)
-    positive = rows.count > 0
+    positive = rows.counts > 0
     clicks = csr_array((np.ones(int(positive.sum())), (rows.stratum[positive], rows.level[positive])), shape=shape)
     _, seen = connected_components((views.T @ views).toarray() > 0, directed=False)
     _, groups = connected_components((clicks.T @ views).toarray() > 0, directed=True, connection="strong")
     there = np.bincount(rows.level, minlength=levels) > 0
-    with_counts = there & (np.bincount(rows.level, rows.count, minlength=levels) > 0)
+    with_counts = there & (np.bincount(rows.level, rows.counts, minlength=levels) > 0)
     return _numbered(seen, there), _numbered(groups, with_counts)
+
+
+def sums_of(numbers: Integers, values: Floats, size: int = 0) -> Floats:
+    """The sum of values for each number."""
+    return np.asarray(np.bincount(numbers, values, size), np.float64)
 
 
 def _numbered(groups: Integers, there: npt.NDArray[np.bool_]) -> Integers:
@@ -117,28 +122,28 @@ def _fit(rows: StratifiedCounts, members: Integers, clusters: int) -> tuple[Floa
     from scipy.sparse import csr_array
 
     place = np.searchsorted(members, rows.level)
-    total = np.bincount(rows.stratum, rows.count)
+    total = np.bincount(rows.stratum, rows.counts)
     several = total > 0
     inside = several[rows.stratum]
     strata, stratum = np.unique(rows.stratum[inside], return_inverse=True)
-    level, exposure, count = place[inside], rows.exposure[inside], rows.count[inside]
+    level, exposure, count = place[inside], rows.exposure[inside], rows.counts[inside]
     total, size = total[strata], len(members)
     cell, of_row = np.unique(stratum * size + level, return_inverse=True)
     of_stratum, of_level = np.divmod(cell, size)
-    exposures, counts = np.bincount(of_row, exposure), np.bincount(of_row, count)
+    exposures, counts = sums_of(of_row, exposure), sums_of(of_row, count)
     by_level = np.bincount(of_level, counts, minlength=size)
 
     def shares(log: Floats) -> tuple[Floats, Floats]:
         """The expected share of each cell in its stratum, and the exposure of each stratum times the rates of levels."""
         rates = exposures * np.exp(log[of_level])
-        sums = np.bincount(of_stratum, rates)
+        sums = sums_of(of_stratum, rates)
         return rates / sums[of_stratum], sums
 
     def likelihood(log: Floats) -> float:
         sums = np.bincount(of_stratum, exposures * np.exp(log[of_level]))
         return float(by_level @ log - total @ np.log(sums))
 
-    log = np.zeros(size)
+    log: Floats = np.zeros(size)
     best = likelihood(log)
     for _ in range(STEPS):
         share, sums = shares(log)
@@ -149,9 +154,9 @@ def _fit(rows: StratifiedCounts, members: Integers, clusters: int) -> tuple[Floa
         step[1:] = np.linalg.solve(information[1:, 1:], (by_level - expected)[1:])
         if np.abs(step).max() < NEAR:
             break
-        while (after := likelihood(log + step)) < best and np.abs(step).max() > NEAR:
+        while (after := likelihood(log + step)) < best - NEAR and np.abs(step).max() > NEAR:
             step /= 2
-        log, best = log + step, max(after, best)
+        log, best = log + step, after
     else:
         raise DataError("the ratios of rates do not converge; the counts at some levels are too few")
     rate = total / sums

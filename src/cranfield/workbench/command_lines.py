@@ -62,7 +62,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/prefer": ("cranfield judge add {log} {file}",),
     "/preferences": ("cranfield judge export {log} --to prefs",),
     "/recall": ("cranfield pool stop {log} --round {round}", "cranfield pool stop {log} --round {name}"),
-    "/report": ("cranfield report {qrels} {run_paths} [-m {measures}] [--title {title}] -o {report_file}",),
+    "/report": (
+        "cranfield report {qrels} {run_paths} [-m {measures}] [--title {title}] "
+        "[--clicks {ws}/events --click-model {clicks}] -o {report_file}",
+    ),
     "/round": ("cranfield judge status {log} --round {name}",),
     "/rounds": ("cranfield judge status {log}",),
     "/rounds/new": (

@@ -86,7 +86,7 @@ class _ReadingOn(FittedByEM):
 
     def fit(self, data: ClickCounts | ResultPages) -> FittedCascade:
         counts = as_counts(data)
-        refuse_single_clicks(self, counts)
+        refuse_single_clicks(self, counts.clicks[counts.place == BEFORE])
         if not self.exact:
             return self._fit_counts(counts)
         if not isinstance(data, ResultPages):
@@ -295,6 +295,8 @@ class FittedDCM(FittedCascade):
     """DCM with the probability to read on after a click at each rank."""
 
     continuation: Floats = field(default_factory=lambda: NOTHING)
+
+    rank_parameters = ("continuation",)
 
     def parameters(self) -> Mapping[str, Floats]:
         return {"continuation": self.continuation}

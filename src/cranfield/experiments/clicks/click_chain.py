@@ -14,7 +14,7 @@ import numpy as np
 
 from cranfield.experiments.clicks.chains import FittedChain, Heads, Tails
 from cranfield.experiments.clicks.em import Expectations, log_sum, maximise, ratio, sums
-from cranfield.experiments.clicks.model import FittedByEM
+from cranfield.experiments.clicks.model import FittedByEM, refuse_single_clicks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,9 +34,11 @@ class CCM(FittedByEM):
     )
     reference = "Guo, Liu, Kannan, Minka, Taylor, Wang & Faloutsos (2009); Chuklin, Markov & de Rijke (2015)"
     reads_pages = True
+    from_the_top = True
 
     def fit(self, data: ResultPages) -> FittedCCM:
         expectation = ClickChainExpectation(Heads.of(data), Tails.of(data))
+        refuse_single_clicks(self, expectation.heads.passed_clicks)
         start = np.full(len(data.pairs), self.start), np.full(3, self.start)
         (attractiveness, continuation), objective, change, examined = maximise(self, start, expectation.expect)
         return FittedCCM(self, data.pairs, attractiveness, objective, change, continuation, examined=examined)

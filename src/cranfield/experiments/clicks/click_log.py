@@ -38,7 +38,24 @@ if TYPE_CHECKING:
 BATCH = 100_000  # pages
 AT_ONCE = 10_000_000  # rows of pages that are counted together
 BITS = 32  # a pair's code is the number of its query, shifted by these, plus the number of its document
-LENIENT = "lenient reading (--lenient) leaves"
+
+
+class Fault(NamedTuple):
+    """A kind of fault in words: one of them, and several."""
+
+    one: str
+    several: str
+
+
+ORPHAN = Fault("click without an impression", "clicks without an impression")
+NO_QUERY = Fault("impression without a query", "impressions without a query")
+TWICE = Fault("page that shows a document twice", "pages that show a document twice")
+NOT_SHOWN = Fault("click on a document that its page did not show", "clicks on documents that their page did not show")
+MISPLACED = Fault(
+    "click at a position where its page shows another document",
+    "clicks at positions where their page shows another document",
+)
+HOLES = Fault("search whose positions have holes", "searches whose positions have holes")
 
 
 class ClickLog(NamedTuple):
@@ -48,6 +65,7 @@ class ClickLog(NamedTuple):
     notes: list[str]
     units: Any = None
     experiment: str | None = None  # the one that `pages.variant` belongs to
+    searches: Any = None  # the id of each page's search (an Arrow array)
 
 
 class CountedClicks(NamedTuple):
@@ -86,7 +104,8 @@ def read_pages(
         variant,
         tuple(names.tolist()) if experiment is not None else (),
     )
-    return ClickLog(pages, reading.remarks(), units.dictionary, experiment)
+    searches = arrow.chunked_array([each.searches for each in batches])
+    return ClickLog(pages, reading.remarks(), units.dictionary, experiment, searches)
 
 
 def count_clicks(log: EventSource, *, lenient: bool = False, memory: str | None = None) -> CountedClicks:
@@ -175,10 +194,11 @@ class _Batch(NamedTuple):
     clicked: Flags
     units: Any = None
     variants: Any = None
+    searches: Any = None
 
 
 def _concatenated(batches: Sequence[_Batch]) -> _Batch:
-    """Batches as one, without units and variants."""
+    """Batches as one, without units, variants and searches."""
     lengths = np.concatenate([np.diff(each.start) for each in batches])
     pair, clicked = (np.concatenate([each[place] for each in batches]) for place in (1, 2))
     return _Batch(np.concatenate(([0], np.cumsum(lengths))), pair, clicked)
@@ -202,15 +222,15 @@ class _Reading:
 
     lenient: bool
     vocabulary: _Vocabulary = field(default_factory=_Vocabulary)
-    faults: Counter[str] = field(default_factory=Counter)
+    faults: Counter[Fault] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
 
-    def refuse(self, number: int, what: str, problem: str) -> None:
+    def refuse(self, number: int, fault: Fault, problem: str) -> None:
         """Count faults of one kind; DataError about the first if the reading is not lenient."""
         if not self.lenient:
-            more = f" (so do {number - 1:,} more of this batch)" if number > 1 else ""
-            raise DataError(f"{problem}{more}; {LENIENT} out {what}")
-        self.faults[what] += number
+            more = f" ({number - 1:,} more in the same part of the log)" if number > 1 else ""
+            raise DataError(f"{problem}{more}; --lenient leaves {fault.several} out")
+        self.faults[fault] += number
 
     def remarks(self) -> list[str]:
         """The notes, then the number of faults of each kind."""
@@ -218,7 +238,7 @@ class _Reading:
 
     def left_out(self) -> list[str]:
         """The number of faults of each kind."""
-        return [f"{number:,} {what}" for what, number in self.faults.items()]
+        return [f"1 {fault.one}" if n == 1 else f"{n:,} {fault.several}" for fault, n in self.faults.items()]
 
 
 def _batches(queries: _Queries, reading: _Reading, experiment: str | None) -> Iterator[_Batch]:
@@ -246,7 +266,7 @@ def _page_batch(rows: Any, reading: _Reading) -> _Batch:
         start, document = _document_numbers(rows.column("shown"), reading.vocabulary.documents)
     clicked = _clicked(rows, start, document, reading)
     pair = reading.vocabulary.pair_numbers(np.repeat(query, np.diff(start)), document)
-    return _Batch(start, pair, clicked, rows.column("unit"), rows.column("variant"))
+    return _Batch(start, pair, clicked, rows.column("unit"), rows.column("variant"), rows.column("search"))
 
 
 def _with_impressions(rows: Any, reading: _Reading) -> Any:
@@ -260,7 +280,7 @@ def _with_impressions(rows: Any, reading: _Reading) -> Any:
             f"search {shortened(first['search'])!r} has a click on {shortened(first['documents'][0])!r}, "
             "but no impression that says which documents it showed"
         )
-        reading.refuse(clicks, "clicks without an impression", f"{problem}; log an impression with shown")
+        reading.refuse(clicks, ORPHAN, f"{problem}; log an impression with `shown` for each search")
         rows = rows.filter(rows.column("shown").is_valid())
     return rows
 
@@ -276,7 +296,7 @@ def _query_numbers(rows: Any, reading: _Reading) -> tuple[Numbers, Flags]:
     if not usable.all():
         search = rows.column("search")[int(np.argmin(usable))].as_py()
         problem = f"the impression of search {shortened(search)!r} has no query"
-        reading.refuse(int((~usable).sum()), "impressions without a query", problem)
+        reading.refuse(int((~usable).sum()), NO_QUERY, problem)
     return query, usable
 
 
@@ -302,7 +322,7 @@ def _without_duplicates(rows: Any, start: Numbers, document: Numbers, reading: _
         twice = next(each for each in shown if shown.count(each) > 1)
         search = shortened(rows.column("search")[first].as_py())
         problem = f"the impression of search {search!r} shows document {shortened(twice)!r} twice"
-        reading.refuse(int((~usable).sum()), "pages that show a document twice", problem)
+        reading.refuse(int((~usable).sum()), TWICE, problem)
     return usable
 
 
@@ -327,17 +347,14 @@ def _clicked(rows: Any, start: Numbers, document: Numbers, reading: _Reading) ->
     lost = np.flatnonzero(~right)
     row[lost] = _row_of(first[lost], length[lost], document, wanted[lost])
     absent, contradicted = row < 0, (row >= 0) & ~right & (position > 0)
-    for fault, problem, what in (
-        (absent, "which its page did not show", "clicks on documents that their page did not show"),
-        (contradicted, "", "clicks at a position where their page shows another document"),
-    ):
-        if fault.any():
-            at = int(np.argmax(fault))
-            search = shortened(rows.column("search")[int(page[at])].as_py())
-            name = shortened(lists.flatten()[at].as_py())
+    for fault, which in ((NOT_SHOWN, absent), (MISPLACED, contradicted)):
+        if which.any():
+            at = int(np.argmax(which))
+            search, name = rows.column("search")[int(page[at])].as_py(), lists.flatten()[at].as_py()
             place = f"at position {position[at]}, but the page shows it at {row[at] - first[at] + 1}"
-            sentence = f"search {search!r} has a click on {name!r}{', ' if problem else ' '}{problem or place}"
-            reading.refuse(int(fault.sum()), what, sentence)
+            problem = f" {place}" if fault is MISPLACED else ", which its page did not show"
+            sentence = f"search {shortened(search)!r} has a click on {shortened(name)!r}{problem}"
+            reading.refuse(int(which.sum()), fault, sentence)
     clicked[row[~(absent | contradicted)]] = True
     return clicked
 
@@ -403,9 +420,10 @@ class _Queries:
             there = sorted(positions)
             lacking = next((rank for rank in range(1, len(there) + 1) if rank not in there), None)
             twice = next((rank for rank in there if there.count(rank) > 1), None)
-            problem = f"several documents at position {twice}" if twice is not None else f"none at position {lacking}"
-            sentence = f"search {shortened(search)!r} shows {problem}; expected one document at each position from 1 on"
-            reading.refuse(len(bad), "searches whose positions have holes", sentence)
+            many = f"{there.count(twice)} documents at position {twice}"
+            problem = many if twice is not None else f"no document at position {lacking}"
+            sentence = f"search {shortened(search)!r} shows {problem}; expected one at each position from 1 on"
+            reading.refuse(len(bad), HOLES, sentence)
 
     def experiments(self) -> list[str]:
         """The experiments of exposures and impressions."""

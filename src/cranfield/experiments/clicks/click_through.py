@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -112,10 +112,12 @@ class FittedClickThrough(FittedScan):
 
     rates: Floats
 
-    by_name: ClassVar[str] = "click-through"
+    rank_parameters = ("click-through",)
 
     def parameters(self) -> Mapping[str, Floats]:
-        return {} if isinstance(self.model, DocumentCTR) else {self.by_name: self.rates}
+        if isinstance(self.model, DocumentCTR):
+            return {}
+        return {"click-through of the log" if isinstance(self.model, CTR) else "click-through": self.rates}
 
     def marginal(self, pages: ResultPages) -> Floats:
         if isinstance(self.model, DocumentCTR):

@@ -13,7 +13,7 @@ import numpy as np
 
 from cranfield.experiments.clicks.chains import FittedChain, Heads, Tails
 from cranfield.experiments.clicks.em import Expectations, log_sum, maximise, ratio, sums
-from cranfield.experiments.clicks.model import FittedByEM
+from cranfield.experiments.clicks.model import FittedByEM, refuse_single_clicks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +33,11 @@ class DBN(FittedByEM):
     )
     reference = "Chapelle & Zhang (2009)"
     reads_pages = True
+    from_the_top = True
 
     def fit(self, data: ResultPages) -> FittedDBN:
         expectation = DynamicBayesianExpectation(Heads.of(data), Tails.of(data))
+        refuse_single_clicks(self, expectation.heads.passed_clicks)
         start = np.full(len(data.pairs), self.start)
         parameters, objective, change, examined = maximise(
             self, (start, start, np.full(1, self.start)), expectation.expect

@@ -119,7 +119,7 @@ class FittedScan(FittedClickModel):
     def unseen(self) -> float:
         """The value of a parameter that the log says nothing about."""
         prior = PseudoCounts.of(self.model)
-        return prior.clicks / prior.views if prior.views else float(self.model.values["start"])
+        return prior.clicks / prior.views if prior.views else float(self.model.values.get("start", 0.5))
 
     @abstractmethod
     def walk(self, pages: ResultPages, look: Callable[[Numbers, Floats], Flags]) -> Floats:

@@ -35,7 +35,7 @@ LEVEL = 0.95
 LEAST_VIEWS = 10
 SHOWN = 10  # rows of the table on a screen
 COLUMNS = ("topic", "document", "grade", "value", "low", "high", "views", "clicks")
-OF_POSTERIOR = ("posterior", "alpha", "beta", "thresholds")
+OF_POSTERIOR = ("posterior", "alpha", "beta", "prior_alpha", "prior_beta", "thresholds")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,11 +90,14 @@ class ClickJudgments(Answer):
         low, high = self.posteriors.interval(LEVEL)
         family, thresholds = self.posteriors.family, " ".join(f"{each:.12g}" for each in self.thresholds)
         columns = (self.grades, self.values, low, high, self.views, self.clicks)
-        of_posterior = self.posteriors.alpha.tolist(), self.posteriors.beta.tolist()
+        own = self.posteriors
+        of_posterior = zip(
+            *(each.tolist() for each in (own.alpha, own.beta, own.prior_alpha, own.prior_beta)), strict=True
+        )
         numbers = zip(*(column.tolist() for column in columns), strict=True)
         names = zip(self.topics, *[self.queries] * bool(self.queries), self.documents, strict=True)
-        for ids, row, alpha, beta in zip(names, numbers, *of_posterior, strict=True):
-            yield [*ids, *row, family, alpha, beta, thresholds]
+        for ids, row, parameters in zip(names, numbers, of_posterior, strict=True):
+            yield [*ids, *row, family, *parameters, thresholds]
 
     def content(self, how: Layout) -> Iterator[Part]:
         by = f"{self.value} by {self.model}" if self.model else self.value

@@ -20,15 +20,15 @@ from cranfield.base import registry
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import Real, Whole
 from cranfield.base.registry import Registered, Registry
-from cranfield.experiments.clicks.result_pages import BEFORE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import ClickCounts, Flags, QueryDocuments, ResultPages
+    from cranfield.experiments.clicks.result_pages import Flags, Numbers, QueryDocuments, ResultPages
 
 CLICK_MODELS: Registry[type[ClickModel]] = Registry("click model", "click_models", "cranfield.experiments.clicks")
+STILL_CHANGING = 0.01  # the change of a parameter in the last iteration from which on its estimate is not given
 
 
 class ClickModel(Registered, ABC):
@@ -38,9 +38,9 @@ class ClickModel(Registered, ABC):
     formula: ClassVar[str]
     reference: ClassVar[str]
     reads_pages: ClassVar[bool] = False  # whether counts are not enough, so that the pages must stay in memory
-    from_the_top: ClassVar[bool] = False  # whether users examine every document above one that they examine
     reads_other_clicks: ClassVar[bool] = True  # whether it matters where the other clicks of a page were
     values_documents: ClassVar[bool] = True  # whether documents have an attractiveness of their own
+    from_the_top: ClassVar[bool] = False  # whether users examine every document above one that they examine
     pseudo_clicks = Real(1.0, "clicks that every parameter has before the log is read", low=0)
     pseudo_views = Real(2.0, "views that every parameter has before the log is read", low=0)
 
@@ -58,8 +58,9 @@ class FittedByEM(ClickModel):
     """A model that is fitted by expectation and maximisation."""
 
     start = Real(0.5, "the value of every parameter before the first iteration", low=0, high=1, open=True)
-    iterations = Whole(50, "iterations at the most")
-    tolerance = Real(0.0, "change of every parameter below which the iterations end; 0 makes all of them", low=0)
+    # Simulated logs of 10,000 to 1,000,000 pages needed 20 to 410 iterations for these defaults.
+    iterations = Whole(500, "iterations at the most")
+    tolerance = Real(1e-4, "change of every parameter below which the iterations end; 0 makes all of them", low=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +73,24 @@ class FittedClickModel(ABC):
     objective: Floats  # EM's objective after each iteration: the log-likelihood plus the log-prior; empty without EM
     change: float  # the largest change of a parameter in the last iteration; 0 without EM
 
+    rank_parameters: ClassVar[tuple[str, ...]] = ()  # the parameters that have a value, or a row, for each rank
+
     @property
     def satisfaction(self) -> Floats | None:
         """The probability that a click on each pair satisfies; None if the model has no such parameter."""
         return None
+
+    def check(self) -> list[str]:
+        """Raise DataError if the log does not determine the parameters; return sentences about what limits them."""
+        refuse_unconverged(self)
+        tolerance = self.model.values.get("tolerance", 0)
+        if 0 < tolerance <= self.change:
+            count = len(self.objective)
+            return [
+                f"{self.model.name} has not quite converged: a parameter still changed by {self.change:.1g} in iteration"
+                f" {count}; more iterations: {self.model.name}(iterations={10 * count})"
+            ]
+        return []
 
     @abstractmethod
     def parameters(self) -> Mapping[str, Floats]:
@@ -118,15 +133,26 @@ def log_probabilities(chances: Floats, clicked: Flags) -> Floats:
         return np.asarray(np.where(clicked, np.log(chances), np.log1p(-chances)), np.float64)
 
 
-def refuse_single_clicks(model: ClickModel, counts: ClickCounts) -> None:
+def refuse_single_clicks(model: ClickModel, clicks_before_others: Floats | Numbers) -> None:
     """Raise DataError if no page has two clicks, so that nothing shows whether users read on after a click."""
-    if not counts.clicks[counts.place == BEFORE].any():
+    if not clicks_before_others.any():
         raise DataError(
             f"{model.name} estimates whether users read on after a click, but no page of the log has two clicks; "
             "fit CM or PBM, or log every click of a search"
         )
 
 
+def refuse_unconverged(fitted: FittedClickModel) -> None:
+    """Raise DataError if the parameters still changed a lot when EM's iterations ended."""
+    if fitted.change >= STILL_CHANGING:
+        count = len(fitted.objective)
+        raise DataError(
+            f"{fitted.model} did not converge: a parameter still changed by {fitted.change:.2g} in iteration {count};"
+            f" expected less than {STILL_CHANGING:g}. Allow more iterations, like {fitted.model.name}(iterations={10 * count})"
+        )
+
+
 def page(cls: type[ClickModel]) -> dict[str, Any]:
     """The description of a model, for listings and docs."""
-    return registry.page(cls)
+    exact = "counts; exact by EM" if "exact" in cls.parameters else "EM"
+    return registry.page(cls, fitted=exact if issubclass(cls, FittedByEM) else "counts")

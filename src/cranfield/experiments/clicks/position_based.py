@@ -1,7 +1,8 @@
 """Models in which users examine each rank with a probability of its own: PBM and UBM.
 
 A log shows only products of attractiveness and examination. So both are known up to one factor: half the examination with
-twice the attractiveness explains the same clicks. `relative` compares examination with that of rank 1.
+twice the attractiveness explains the same clicks. `relative` compares examination with that of rank 1. The comparison needs
+documents that were shown at both ranks, or a chain of such documents; without one, only the prior would speak.
 """
 
 from __future__ import annotations
@@ -70,6 +71,26 @@ class ExaminationCells:
         )
 
 
+def connected_situations(cells: ExaminationCells) -> Numbers:
+    """The lowest situation that each one is connected with by pairs seen in both; -1 for one that did not occur.
+
+    >>> pages = ResultPages.of([("q", ["a", "b", "c"], [0, 0, 0]), ("q", ["b", "a", "c"], [0, 0, 0])])
+    >>> counts = ClickCounts.of(pages)
+    >>> connected_situations(ExaminationCells.of(counts, counts.rank, 4)).tolist()
+    [-1, 1, 1, 3]
+    """
+    lowest = np.full(cells.situations, -1)
+    lowest[cells.situation] = cells.situation
+    while True:
+        of_pair = np.full(cells.pairs, cells.situations)
+        np.minimum.at(of_pair, cells.pair, lowest[cells.situation])
+        new = lowest.copy()
+        np.minimum.at(new, cells.situation, of_pair[cells.pair])
+        if np.array_equal(new, lowest):
+            return lowest
+        lowest = new
+
+
 class PBM(FittedByEM):
     """Position-based model: users examine a rank with the probability of that rank, whatever they clicked above.
 
@@ -81,6 +102,7 @@ class PBM(FittedByEM):
 
     name = "PBM"
     aliases = ("position-based",)
+    reads_other_clicks = False
     formula = "P(click) = attractiveness(query, document) · examination(rank)"
     reference = "Richardson, Dominowska & Ragno (2007); Craswell, Zoeter, Taylor & Ramsey (2008)"
 
@@ -88,7 +110,10 @@ class PBM(FittedByEM):
         counts = ClickCounts.of(data) if isinstance(data, ResultPages) else data
         cells = ExaminationCells.of(counts, counts.rank - 1, int(counts.rank.max(initial=1)))
         (attractiveness, examination), objective, change, examined = cells.maximum(self)
-        return FittedPBM(self, counts.pairs, attractiveness, objective, change, examination, examined=examined)
+        connected = connected_situations(cells)
+        return FittedPBM(
+            self, counts.pairs, attractiveness, objective, change, examination, connected, examined=examined
+        )
 
 
 class UBM(FittedByEM):
@@ -107,8 +132,8 @@ class UBM(FittedByEM):
         refuse_long_pages(ranks)
         cells = ExaminationCells.of(counts, (counts.rank - 1) * ranks + counts.previous, ranks * ranks)
         (attractiveness, examination), objective, change, examined = cells.maximum(self)
-        table = examination.reshape(ranks, ranks)
-        return FittedUBM(self, counts.pairs, attractiveness, objective, change, table, examined=examined)
+        table, connected = examination.reshape(ranks, ranks), connected_situations(cells).reshape(ranks, ranks)
+        return FittedUBM(self, counts.pairs, attractiveness, objective, change, table, connected, examined=examined)
 
 
 def refuse_long_pages(ranks: int) -> None:
@@ -125,26 +150,53 @@ class FittedPositionBased(FittedScan):
     """What PBM and UBM have in common once fitted."""
 
     examination: Floats
+    connected: Numbers
+    """The lowest situation that each one is connected with, as `connected_situations` numbers them."""
+
+    rank_parameters = ("examination",)
 
     def parameters(self) -> Mapping[str, Floats]:
         return {"examination": self.examination}
 
+    @property
     @abstractmethod
+    def without_click_above(self) -> tuple[Floats, Numbers]:
+        """The examination of each rank if nothing is clicked above, and what the rank is connected with."""
+
     def relative(self) -> Floats:
-        """The examination of each rank relative to rank 1; NaN if nobody examines rank 1."""
+        """The examination of each rank relative to rank 1; NaN if no documents connect the two."""
+        examination, connected = self.without_click_above
+        comparable = (connected == connected[0]) & (examination[0] > 0)
+        answer = np.full(len(examination), np.nan)
+        answer[comparable] = examination[comparable] / examination[0]
+        return answer
 
-
-def relative_to_first(examination: Floats) -> Floats:
-    """Each value over the first one; NaN if that is 0."""
-    return examination / examination[0] if examination[0] > 0 else np.full(len(examination), np.nan)
+    def check(self) -> list[str]:
+        _, connected = self.without_click_above
+        alone = [rank for rank, each in enumerate(connected.tolist(), 1) if each not in (-1, connected[0])]
+        if alone and len(alone) == len(connected) - 1:
+            raise DataError(
+                f"{self.model.name}: no document was shown both at rank 1 and at another rank, so this log cannot tell"
+                " attractiveness from examination. Log results in varied order (swap or interleave them), or use a model of"
+                " users who read down the page, like DBN"
+            )
+        cautions = super().check()
+        if alone:
+            which = f"rank {alone[0]}" if len(alone) == 1 else f"ranks {', '.join(map(str, alone[:5]))}"
+            cautions.append(
+                f"{self.model.name}: no documents connect rank 1 with {which}{' …' if len(alone) > 5 else ''}; examination and"
+                " attractiveness are not comparable between them"
+            )
+        return cautions
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPBM(FittedPositionBased):
     """PBM with its parameters: the examination of each rank."""
 
-    def relative(self) -> Floats:
-        return relative_to_first(self.examination)
+    @property
+    def without_click_above(self) -> tuple[Floats, Numbers]:
+        return self.examination, self.connected
 
     def marginal(self, pages: ResultPages) -> Floats:
         rank = pages.rank
@@ -162,8 +214,9 @@ class FittedPBM(FittedPositionBased):
 class FittedUBM(FittedPositionBased):
     """UBM with its parameters: the examination by rank (rows) and rank of the previous click (columns; 0: none)."""
 
-    def relative(self) -> Floats:
-        return relative_to_first(self.examination[:, 0])
+    @property
+    def without_click_above(self) -> tuple[Floats, Numbers]:
+        return self.examination[:, 0], self.connected[:, 0]
 
     def table(self, ranks: int) -> Floats:
         """The examination of at least so many ranks, with the value of an unseen parameter where there is none."""

@@ -226,11 +226,10 @@ class ClickCounts:
         else:
             distinct, inverse = np.unique(code, return_inverse=True)
             own = _sums(inverse, views, len(distinct)), _sums(inverse, clicks, len(distinct))
-        answer = []
-        for size in reversed(sizes):
-            distinct, key = np.divmod(distinct, size)
-            answer.append(key)
-        return cls(pairs, pages, *reversed(answer), *own)
+        distinct, place = np.divmod(distinct, sizes[3])
+        distinct, previous = np.divmod(distinct, sizes[2])
+        pair, rank = np.divmod(distinct, sizes[1])
+        return cls(pairs, pages, pair, rank, previous, place, *own)
 
     def by(self, key: Numbers, size: int, which: Flags | None = None) -> tuple[Floats, Floats]:
         """The views and the clicks for each value of a key below `size`, of all cells or of some.

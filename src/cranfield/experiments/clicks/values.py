@@ -15,6 +15,7 @@ import numpy as np
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Real
 from cranfield.base.registry import Registered, Registry
+from cranfield.experiments.clicks.em import FittedScan
 from cranfield.stats.posteriors import BetaPosteriors, GammaPosteriors
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ class Coec(ClickValue):
         # a click happens once or not at all: the count varies less than a Poisson count of the same mean
         narrower = np.where(by_pair > 0, np.maximum(spread, TINY) / np.maximum(by_pair, TINY), 1.0)
         narrower = np.maximum(narrower, 0.05)
-        return GammaPosteriors(shape / narrower, size / narrower)
+        prior = self.prior / narrower
+        return GammaPosteriors(shape / narrower, size / narrower, prior, prior)
 
 
 def _fitted(value: ClickValue, fitted: FittedClickModel | None) -> FittedClickModel:
@@ -121,6 +123,10 @@ def attractiveness_posteriors(pages: ResultPages, fitted: FittedClickModel) -> B
     1 / a² about the attractiveness a. No click tells (e / (1 − p))², where p is its probability given the clicks above, and
     e = p / a; below an examined document, e is 1.
     """
+    if not fitted.model.values_documents:
+        raise ConventionError(f"{fitted.model.name} gives all documents of a rank the same value; take another model")
+    if isinstance(fitted, FittedScan) and not len(fitted.objective):  # counted: clicks in examined views
+        return _posteriors_of_views(fitted.attractiveness, fitted.examined, fitted)
     chance = np.clip(fitted.conditional(pages), 0, 1 - TINY)
     rank, a = pages.rank, np.clip(fitted.attractiveness, TINY, 1 - TINY)
     if len(rank):  # page 0 begins with row 0
@@ -129,8 +135,8 @@ def attractiveness_posteriors(pages: ResultPages, fitted: FittedClickModel) -> B
     if fitted.model.from_the_top:  # users came down to the last click, and examined everything on the way
         chance = np.where(rank <= np.repeat(pages.last_click, pages.lengths), own, chance)
     told = np.where(pages.clicked, 1 / own**2, (chance / own / (1 - chance)) ** 2)
-    information = np.bincount(pages.pair, weights=told, minlength=len(a))
-    return BetaPosteriors.of_mean(a, a * (1 - a) * information + _prior_views(fitted))
+    information = _by_pair(pages, told, len(a))
+    return _posteriors(a, information, fitted)
 
 
 def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> BetaPosteriors:
@@ -154,10 +160,23 @@ def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> Bet
     told = np.where(
         rank == last, ((1 - further) / np.maximum(own + (1 - own) * further, TINY)) ** 2, 1 / (1 - own) ** 2
     )
-    information = np.bincount(pages.pair, weights=np.where(pages.clicked, told, 0.0), minlength=len(s))
-    return BetaPosteriors.of_mean(s, s * (1 - s) * information + _prior_views(fitted))
+    information = _by_pair(pages, np.where(pages.clicked, told, 0.0), len(s))
+    return _posteriors(s, information, fitted)
 
 
-def _prior_views(fitted: FittedClickModel) -> float:
-    """The observations that the pseudo-counts are worth; a model without them leaves a trace of one."""
-    return max(fitted.model.pseudo_views, 1e-6)
+def _by_pair(pages: ResultPages, values: Floats, pairs: int) -> Floats:
+    """The sums of values over the rows of each pair."""
+    return np.bincount(pages.pair, weights=values, minlength=pairs).astype(np.float64)
+
+
+def _posteriors(values: Floats, information: Floats, fitted: FittedClickModel) -> BetaPosteriors:
+    """The posteriors of values about which the log has this information: that of so many examined views."""
+    return _posteriors_of_views(values, values * (1 - values) * information, fitted)
+
+
+def _posteriors_of_views(values: Floats, views: Floats, fitted: FittedClickModel) -> BetaPosteriors:
+    """The posteriors of values that are shares of so many examined views, and of the pseudo-views of the model."""
+    values = np.clip(values, TINY, 1 - TINY)
+    prior = fitted.model.pseudo_views
+    size = views + max(prior, 1e-6)  # without pseudo-views, a trace of one where the log says nothing
+    return BetaPosteriors.of_mean(values, size, fitted.model.pseudo_clicks / prior if prior else 0.5, prior)

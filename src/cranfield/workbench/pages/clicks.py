@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cranfield.commands.click_summary import MODEL
+from cranfield.experiments.clicks.click_summary import MODEL
 from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.workbench.access_control import VIEWER
 from cranfield.workbench.job_answers import answer_page, ask, judgment_options

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.http.refusal import Refusal
 from cranfield.inputs.selection import nothing_judged
 from cranfield.reports.writers import TEXT_ENDINGS
@@ -106,6 +107,10 @@ def report(request: PageRequest) -> Page:
         "names": names,
         "endings": {each: ABOUT[each] for each in TEXT_ENDINGS},
         "title_given": request.text("title"),
+        "clicks": request.text("clicks"),
+        "models": list(dict.fromkeys([*CLICK_MODELS, *request.texts("clicks")]))
+        if request.site.bench.has_events
+        else [],
     }
     context |= {"file": link("/report/file", **query), **judgment_options(request)}
     return answer_page(request, "Report", "report.html", values, context, job, ("live.js",))
@@ -126,5 +131,6 @@ def report_file(request: PageRequest) -> Download:
 
 
 def _report(request: PageRequest) -> JobAnswer:
-    more = {"runs": request.texts("runs")} if request.texts("runs") else {}
+    more: dict[str, Any] = {"runs": request.texts("runs")} if request.texts("runs") else {}
+    more |= {"clicks": request.text("clicks")} if request.text("clicks") else {}
     return ask_scores(request, "report", ending=request.text("ending"), title=request.text("title"), **more)

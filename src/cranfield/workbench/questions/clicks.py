@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cranfield.base.parameters import Text
-from cranfield.commands.click_summary import MODEL, click_summary
-from cranfield.experiments.clicks.click_summary import ClickSummary
+from cranfield.experiments.clicks.click_summary import MODEL, ClickSummary, click_summary
 from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.formats.collection_folder import TOPICS
 from cranfield.inputs.selection import JudgmentSource, basis, judgment_source, nothing_judged, qrels_of
@@ -58,12 +57,9 @@ class ClicksQuestion(WorkbenchQuestion):
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         source, topics = self.source(bench), bench.topics()
-        return click_summary(
-            bench.event_log(),
-            model=self.model,
-            judgments=None if source is None else qrels_of(bench, source, self.policy),
-            queries=None if topics is None else topics.queries,
-        )
+        judgments = None if source is None else qrels_of(bench, source, self.policy).to_dict()
+        queries = None if topics is None else topics.queries
+        return click_summary(bench.event_log(), judgments, queries, model=self.model)
 
     def html(self, bench: Bench, answer: Answer) -> str:
         assert isinstance(answer, ClickSummary)

@@ -317,17 +317,29 @@ class ReportDownload(ScoringQuestion):
     least = 2
     ending = Text("html", "html, md, tex, json or csv")
     title = Text("", "the title; default: the names of the runs and the judgments")
+    clicks = Text("", "the click model for a section on the workspace's clicks; default: no such section")
 
     def refuse(self, bench: Bench) -> None:
-        from cranfield.reports.writers import TEXT_ENDINGS
+        from cranfield.experiments.clicks.model import CLICK_MODELS
+        from cranfield.reports.writers import TEXT_ENDINGS, WITH_CLICKS
 
         super().refuse(bench)
         if self.ending not in TEXT_ENDINGS:
             raise ConventionError(f"expected a format of {', '.join(TEXT_ENDINGS)}, found {self.ending[:20]!r}")
+        if self.clicks:
+            CLICK_MODELS.named(self.clicks)
+            bench.event_log()
+            if self.ending not in WITH_CLICKS:
+                raise ConventionError(f"a report as {', '.join(WITH_CLICKS)} shows clicks, not one as {self.ending}")
+
+    def depends(self, bench: Bench) -> dict[str, str]:
+        return super().depends(bench) | ({"events": bench.event_state()} if self.clicks else {})
 
     def run(self, bench: Bench, tell: Tell) -> Answer:
         from cranfield.commands.comparison import report
         from cranfield.reports.writers import render
 
-        content = report(self.inputs(bench), title=self.title or None, texts=False, progress=tell).within(bench.folder)
+        clicks: dict[str, Any] = {"clicks": bench.event_log(), "click_model": self.clicks} if self.clicks else {}
+        content = report(self.inputs(bench), title=self.title or None, texts=False, progress=tell, **clicks)
+        content = content.within(bench.folder)
         return RenderedReport(self.ending, render(content, self.ending).decode("utf-8", "surrogatepass"))

@@ -1,0 +1,360 @@
+"""Position bias of a log: the examination of each rank by several methods, where they disagree, and trust bias beside them.
+
+The answer is the curve of the method that assumes least: swaps, then harvested interventions, then EM. A curve never crosses a
+gap. Ranks are connected if documents were seen at both, directly or over other ranks; each curve is relative to its first
+rank. Two methods with different evidence are compared rank by rank, by the units that both use, with Holm's correction.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cranfield.base.errors import DataError
+from cranfield.base.results import Answer, Cell, Table, plain
+from cranfield.base.text_layout import counted
+from cranfield.experiments.clicks.position_bias_methods import ONE_RANKER, POSITION_BIAS_METHODS
+from cranfield.experiments.clicks.trust_bias import trust_bias
+from cranfield.stats.correction import correct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cranfield.base.results import Layout, Part
+    from cranfield.experiments.clicks.position_bias_methods import PositionBiasMethod
+    from cranfield.experiments.clicks.ranked_pages import RankedPages
+    from cranfield.experiments.clicks.result_pages import Numbers
+    from cranfield.experiments.clicks.trust_bias import TrustBias
+    from cranfield.stats.rate_ratios import RateRatios
+
+LEVEL = 0.95
+ALPHA = 0.05
+NAMED_RANK = 5  # the rank in the first sentence, or the last one above it
+MARGIN = 0.05  # methods that share units may agree to a few per cent, and differ significantly
+SHOWN = 10  # ranks of the table on a screen
+COLUMNS = ("rank", "examination", "low", "high", "method", "relative_to", "alpha", "beta")
+
+
+class RankExamination(NamedTuple):
+    """How often a rank is examined, relative to another rank, by one method; None without an estimate."""
+
+    method: str
+    rank: int
+    relative_to: int | None
+    examination: float | None
+    low: float | None
+    high: float | None
+
+
+class MethodDisagreement(NamedTuple):
+    """Two methods that differ by more than the margin at a rank, and the p-value, corrected for the number of comparisons."""
+
+    rank: int
+    one: str
+    other: str
+    p: float
+
+
+@dataclass(frozen=True, repr=False)
+class PositionBias(Answer):
+    """How often each rank is examined, relative to the first rank that it is connected to."""
+
+    method: str  # of the answer
+    methods: tuple[str, ...]
+    rows: tuple[RankExamination, ...]
+    views: tuple[int, ...]
+    clicks: tuple[int, ...]
+    pages: int
+    units: int | None  # None if the log has none
+    alpha: float
+    gaps: tuple[str, ...]
+    disagreements: tuple[MethodDisagreement, ...]
+    comparisons: int  # of two methods at a rank
+    trust: tuple[TrustBias, ...]
+    cautions: tuple[str, ...]
+    remarks: list[str] = field(default_factory=list)
+
+    ends_with_limits = True
+
+    @property
+    def curve(self) -> dict[int, RankExamination]:
+        """The answer by rank: the ranks that are connected to rank 1, or else to the first rank that has others."""
+        own = [row for row in self.rows if row.method == self.method and row.examination is not None]
+        sizes = {row.relative_to: sum(other.relative_to == row.relative_to for other in own) for row in own}
+        first = next((reference for reference, size in sizes.items() if size > 1), None)
+        return {row.rank: row for row in own if row.relative_to == first}
+
+    @property
+    def examination(self) -> dict[int, float]:
+        """The examination by rank, by the method of the answer."""
+        return {rank: float(row.examination or 0.0) for rank, row in self.curve.items()}
+
+    def content(self, how: Layout) -> Iterator[Part]:
+        yield self._verdict()
+        yield self._table(how)
+        if self.trust:
+            head = ["rank", "alpha", "95% interval", "beta", "95% interval", "queries"]
+            rows: list[list[Cell | str]] = []
+            for each in self.trust if how.every else self.trust[:SHOWN]:
+                alpha = _cells(each.alpha, each.alpha_low, each.alpha_high, how)
+                beta = _cells(each.beta, each.beta_low, each.beta_high, how)
+                first = each.rank == 1
+                queries = Cell("" if first else f"{each.queries:,}", float(each.queries))
+                rows.append([str(each.rank), *([*alpha[:1], "", *beta[:1], ""] if first else alpha + beta), queries])
+            caption = "Trust bias: a document clicked with probability x at rank 1 is clicked with alpha · x + beta."
+            yield Table(head, rows, caption=caption)
+
+    def _verdict(self) -> str:
+        curve = self.curve
+        row = next(row for rank, row in reversed(curve.items()) if rank <= max(NAMED_RANK, [*curve][1]))
+        interval = "" if row.low is None else f" [{row.low:.3f}, {row.high:.3f}]"
+        basis = counted(self.pages, "page") if self.units is None else counted(self.units, "unit")
+        sentence = (
+            f"Rank {row.rank} is examined {row.examination:.3f}{interval} times as often as rank {row.relative_to}"
+        )
+        return f"{sentence} ({self.method}, {basis})."
+
+    def _table(self, how: Layout) -> Table:
+        by_place = {(row.method, row.rank): row for row in self.rows}
+        head = ["rank", "views", "clicks", *(name for method in self.methods for name in (method, "95% interval"))]
+        ranks = range(1, len(self.views) + 1)
+        several = len({row.relative_to for row in self.rows if row.examination is not None}) > 1
+        if several:
+            head.insert(1, "relative to")
+        rows: list[list[Cell | str]] = []
+        for rank in ranks if how.every else ranks[:SHOWN]:
+            counts = [Cell(f"{each[rank - 1]:,}", float(each[rank - 1])) for each in (self.views, self.clicks)]
+            estimates: list[Cell | str] = []
+            for method in self.methods:
+                row = by_place[method, rank]
+                cells = _cells(row.examination, row.low, row.high, how)
+                estimates += [cells[0], ""] if row.relative_to == rank else cells
+            reference = by_place[self.method, rank].relative_to
+            rows.append([str(rank), *([str(reference or how.undefined)] if several else []), *counts, *estimates])
+        more = len(self.views) - len(rows)
+        rest = f"… {counted(more, 'more rank')}: --format csv has all" if more else ""
+        return Table(head, rows, title="examination by rank", rest=rest)
+
+    def notes(self, shell: bool = False) -> list[str]:
+        """Gaps, disagreements and trust bias, then what was left out."""
+        return [*self.gaps, *self._disagreement(), *self._trust_bias(), *self.cautions, *self.remarks]
+
+    def _disagreement(self) -> Iterator[str]:
+        for one, other in dict.fromkeys((each.one, each.other) for each in self.disagreements):
+            own = [each for each in self.disagreements if (each.one, each.other) == (one, other)]
+            p = min(each.p for each in own)
+            where = in_words([each.rank for each in own])
+            yield f"{one} and {other} disagree by more than {MARGIN:.0%} at {where} (smallest p = {p:.2g}, Holm); {one} assumes less"
+
+    def _trust_bias(self) -> Iterator[str]:
+        ranks = [each.rank for each in self.trust if each.rank > 1]
+        p = correct([each.p for each in self.trust if each.rank > 1]).tolist() if ranks else []
+        biased = [rank for rank, each in zip(ranks, p, strict=True) if each < self.alpha]
+        if biased:
+            yield (
+                f"trust bias at {in_words(biased)}: beta differs from 0 (Holm), so one examination does not fit all "
+                "documents; correct clicks with alpha and beta"
+            )
+
+    def records(self, how: Layout) -> Iterator[Sequence[Any]]:
+        yield COLUMNS
+        for row in self.rows:
+            yield self._record(row)
+
+    def file_rows(self) -> Iterator[Sequence[Any]]:
+        """A head and a row for each rank, by the method of the answer; ranks that are not on its curve are empty."""
+        curve = self.curve
+        yield COLUMNS
+        for rank in range(1, len(self.views) + 1):
+            row = curve.get(rank) or RankExamination(self.method, rank, None, None, None, None)
+            yield ["" if value is None else value for value in self._record(row)]
+
+    def _record(self, row: RankExamination) -> list[Any]:
+        affine = next(([each.alpha, each.beta] for each in self.trust if each.rank == row.rank), [None, None])
+        return [row.rank, row.examination, row.low, row.high, row.method, row.relative_to, *affine]
+
+    def plain(self, how: Layout) -> dict[str, Any]:
+        facts = ("method", "methods", "pages", "units", "alpha", "comparisons")
+        tables = {
+            "examination": [each._asdict() for each in self.rows],
+            "trust_bias": [each._asdict() for each in self.trust],
+            "disagreements": [each._asdict() for each in self.disagreements],
+            "views": self.views,
+            "clicks": self.clicks,
+        }
+        values = {name: getattr(self, name) for name in facts}
+        return {**plain({**values, "level": LEVEL, **tables}, how.digits), "notes": self.notes()}
+
+
+def _cells(value: float | None, low: float | None, high: float | None, how: Layout) -> list[Cell | str]:
+    """A number and its interval, with three decimals."""
+    number = how.undefined if value is None else f"{value:.3f}"
+    interval = how.undefined if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
+    return [Cell(number, value), interval]
+
+
+def position_bias(
+    log: RankedPages,
+    methods: Sequence[str | PositionBiasMethod] = (),
+    *,
+    alpha: float = ALPHA,
+    remarks: Sequence[str] = (),
+) -> PositionBias:
+    """How often each rank of a log is examined, by methods; without names, by the usual methods that the log serves.
+
+    `alpha` is the significance level of the tests for disagreements and for trust bias.
+    """
+    if not (math.isfinite(alpha) and 0 < alpha < 1):
+        raise DataError(f"alpha must be between 0 and 1, got {alpha:g}")
+    if not log.pages.clicked.any():
+        raise DataError("the log has no clicks on its result pages, so no rank can be compared")
+    chosen = _methods(log, methods)
+    estimates = [method.checked_estimate(log) for method in chosen]
+    names = tuple(map(str, chosen))
+    rows = tuple(row for name, each in zip(names, estimates, strict=True) for row in _rows(name, each))
+    disagreements, comparisons = _disagreements(chosen, estimates, alpha)
+    views = np.bincount(log.rank, minlength=log.ranks)
+    clicks = np.bincount(log.rank[log.pages.clicked], minlength=log.ranks)
+    cautions = [*_cautions(chosen, estimates, log), *([] if methods else _lacking_notes(log))]
+    answer = PositionBias(
+        names[0],
+        names,
+        rows,
+        tuple(views.tolist()),
+        tuple(clicks.tolist()),
+        len(log.pages),
+        None if log.pages.unit is None else log.clusters,
+        alpha,
+        tuple(_gaps(estimates[0], clicks)),
+        disagreements,
+        comparisons,
+        tuple(trust_bias(log)),
+        tuple(cautions),
+        [*remarks],
+    )
+    if not answer.curve:
+        raise DataError(f"{names[0]}: no two ranks can be compared; {'; '.join(answer.gaps)}")
+    return answer
+
+
+def _methods(log: RankedPages, names: Sequence[str | PositionBiasMethod]) -> list[PositionBiasMethod]:
+    """The methods, the one that assumes least first; DataError if the log serves none."""
+    chosen = [POSITION_BIAS_METHODS.named(name) for name in names]
+    if not chosen:
+        usual = [cls() for cls in POSITION_BIAS_METHODS.values() if cls.usual]
+        chosen = [method for method in usual if not method.obstacle(log)]
+        if not chosen:
+            raise DataError(f"{ONE_RANKER}; every document was seen at one rank only")
+    return sorted({str(method): method for method in chosen}.values(), key=lambda method: method.trust)
+
+
+def _lacking_notes(log: RankedPages) -> list[str]:
+    """A sentence if chance decided no rank, so that only EM is left."""
+    usual = [cls() for cls in POSITION_BIAS_METHODS.values() if cls.usual]
+    if any(method.randomised and not method.obstacle(log) for method in usual):
+        return []
+    return ["chance decided no rank of this log: em trusts its model to tell rank and relevance apart; an A/B test, "
+            "interleaving or swaps would test it"]  # fmt: skip
+
+
+def _rows(method: str, estimate: RateRatios) -> Iterator[RankExamination]:
+    """The examination of each rank with its interval."""
+    from scipy.special import ndtri  # type: ignore[import-untyped, unused-ignore]
+
+    reach = float(ndtri((1 + LEVEL) / 2))
+    error = estimate.error
+    for place, (log, reference) in enumerate(zip(estimate.log.tolist(), estimate.reference.tolist(), strict=True)):
+        if reference < 0 or not math.isfinite(log):
+            yield RankExamination(method, place + 1, None, None, None, None)
+            continue
+        half = reach * float(error[place])
+        low, high = (None, None) if math.isnan(half) else (math.exp(log - half), math.exp(log + half))
+        if reference == place:
+            low = high = 1.0
+        yield RankExamination(method, place + 1, reference + 1, math.exp(log), low, high)
+
+
+def _disagreements(
+    methods: Sequence[PositionBiasMethod], estimates: Sequence[RateRatios], alpha: float
+) -> tuple[tuple[MethodDisagreement, ...], int]:
+    """The ranks at which methods with different evidence differ by more than the margin, and the number of comparisons."""
+    from scipy.special import ndtr
+
+    tests: list[MethodDisagreement] = []
+    for (one, first), (other, second) in combinations(zip(methods, estimates, strict=True), 2):
+        if one.evidence == other.evidence:
+            continue
+        difference = first.log - second.log
+        error = np.sqrt(np.square(first.influence - second.influence).sum(axis=0))
+        same = (first.reference == second.reference) & (first.reference >= 0) & (error > 0)
+        for place in np.flatnonzero(same & np.isfinite(difference) & np.isfinite(error)).tolist():
+            beyond = max(float(abs(difference[place])) - math.log1p(MARGIN), 0.0)
+            p = 2 * float(ndtr(-beyond / error[place]))
+            tests.append(MethodDisagreement(place + 1, str(one), str(other), p))
+    corrected = correct([each.p for each in tests]).tolist() if tests else []
+    significant = (each._replace(p=p) for each, p in zip(tests, corrected, strict=True) if p < alpha)
+    return tuple(significant), len(tests)
+
+
+def _cautions(
+    methods: Sequence[PositionBiasMethod], estimates: Sequence[RateRatios], log: RankedPages
+) -> Iterator[str]:
+    """Sentences on estimates without an interval."""
+    for method, estimate in zip(methods, estimates, strict=True):
+        if np.isnan(estimate.influence).any():
+            views = log.compared.sum() / len(np.unique(log.pages.pair[log.compared]))
+            yield (
+                f"{method} has no interval: {views:.1f} views per pair of query and document are too few; its estimate is "
+                "biased"
+            )
+
+
+def _gaps(estimate: RateRatios, clicks: Numbers) -> Iterator[str]:
+    """Sentences on ranks that are not connected."""
+    without = [place + 1 for place in np.flatnonzero(clicks == 0).tolist()]
+    if without:
+        yield f"{in_words(without)} {'has' if len(without) == 1 else 'have'} no clicks"
+    places = [place for place in range(len(clicks)) if clicks[place]]
+    seen = _grouped(places, [int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.seen)])
+    if len(seen) > 1:
+        yield f"{_joined(seen)} are not connected: no document was seen at both"
+    for ranks in seen:
+        parts = _grouped([rank - 1 for rank in ranks], [
+            int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.reference)
+        ])  # fmt: skip
+        if len(parts) > 1:
+            yield f"{_joined(parts)} are not connected: too few clicks on documents that were seen at both"
+
+
+def _grouped(places: Sequence[int], groups: Sequence[int]) -> list[list[int]]:
+    """The ranks of each group, in order."""
+    ranks: dict[int, list[int]] = {}
+    for place in places:
+        ranks.setdefault(groups[place], []).append(place + 1)
+    return list(ranks.values())
+
+
+def _joined(groups: Sequence[Sequence[int]]) -> str:
+    first, *rest = (in_words(group) for group in groups)
+    return f"{first} and {' and '.join(rest)}"
+
+
+def in_words(ranks: Sequence[int]) -> str:
+    """Ranks in words.
+
+    >>> in_words([1, 2, 3, 7]), in_words([4])
+    ('ranks 1–3 and 7', 'rank 4')
+    """
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {listed}"
