@@ -52,7 +52,7 @@ class ItemWorld:
     """Single items: each draws a click with a probability of its own; two softmax policies choose it."""
 
     def __init__(
-        self, items: int = 20, queries: int = 5, spread: float = 0.7, seed: int = 0, rate: float = 0.2
+        self, items: int = 20, queries: int = 5, spread: float = 0.7, seed: int = 0, rate: float = 0.25
     ) -> None:
         rng = np.random.default_rng(seed)
         self.rates = rng.uniform(0.02, rate, (queries, items))

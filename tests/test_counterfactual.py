@@ -496,7 +496,7 @@ def test_policies_by_query_and_rank(tmp_path: Path) -> None:
     policy = table(tmp_path / "policy.csv", *rows)
     found = estimated(log, policy, randomised="shuffled", estimators=["item-position"])
     assert found["item-position"].value == pytest.approx((1.6 + 0 + 0.4 + 1.6) / 4)
-    with pytest.raises(DataError, match="policy.csv has the probabilities of single ranks, not of whole lists"):
+    with pytest.raises(DataError, match="policy has the probabilities of single ranks, not of whole lists"):
         estimated(log, policy, randomised="shuffled", estimators=["ips"])
     with pytest.raises(DataError, match="sum to 1 for query 'cups' at rank 2, found a sum of 0.9"):
         read_policy_table(str(table(tmp_path / "other.csv", *rows[:-1], "cups,a,2,0.1")), "other")

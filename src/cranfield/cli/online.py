@@ -543,6 +543,7 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
     "[default: every unbiased one that the log allows]",
     multiple=True,
 )
+@option("--from format", "Format of the log, if it is a file.  [default: detected]", type=RegistryName("event_formats"))
 @option(
     "--propensity ATTRIBUTE",
     "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "

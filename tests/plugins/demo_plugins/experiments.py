@@ -1,7 +1,8 @@
-"""A method of interleaving, a metric of experiments and a model of simulated users."""
+"""A method of interleaving, a metric of experiments, a model of simulated users and a counterfactual estimator."""
 
 import numpy as np
 
+from cranfield.experiments.counterfactual.estimator import Estimator, PageValues
 from cranfield.experiments.interleaving.method import InterleavingMethod, ListEvidence, MixedList
 from cranfield.experiments.metrics.metric import ClickThrough
 from cranfield.experiments.simulated_world import User
@@ -39,3 +40,17 @@ class Top(User):
 
     def clicks(self, gains, rng):
         return np.arange(gains.shape[1]) == np.zeros(len(gains))[:, None]
+
+
+class EveryClick(Estimator):
+    """Each page counts as it is, whoever made it. A name for an example."""
+
+    name = "every-click"
+    formula = "mean of clicks"
+    reference = "nobody (2026)"
+    conditions = "the new ranker is the old one"
+    unbiased = False
+
+    def estimate(self, question):
+        weights = np.ones(len(question.log.pages))
+        return PageValues(question.log.clicks, weights, question.log.clicks, weights)
