@@ -255,8 +255,22 @@ CASES = {
         ["ips", "snips", "dr", "item-position", "cascade"],
         "lists",
     ),
+    "an A/B test of units with five pages": lambda n: coverage(
+        logs(lambda r: LISTS.variants(r, 5000, 3, 5), n), LISTS.ranker, LISTS.truth, ["dr", "item-position"], "lists"
+    ),
+    "one list per query, and an examination with an error of 5 %": lambda n: coverage(
+        logs(lambda r: LISTS.fixed(r, 5000), n),
+        LISTS.ranker,
+        LISTS.truth,
+        ["position-based"],
+        examination=LISTS.noisy_curve(0.05),
+    ),
     "one list per query": lambda n: coverage(
-        logs(lambda r: LISTS.fixed(r, 5000), n), LISTS.ranker, LISTS.truth, ["position-based"], examination=LISTS.curve
+        logs(lambda r: LISTS.fixed(r, 5000), n),
+        LISTS.ranker,
+        LISTS.truth,
+        ["position-based"],
+        examination=lambda _: LISTS.curve,
     ),
 }
 
@@ -512,6 +526,10 @@ BIASES = {
     "an examination of 0": (["rank,examination", "1,0"], ":2: expected an examination above 0"),
     "a gap": (["rank,examination", "1,1", "2,"], "the examination of position 2 is unknown.*--depth 1 leaves out"),
     "no rank 1": (["rank,examination", "2,1"], "the examination of position 1 is unknown"),
+    "limits the wrong way": (
+        ["rank,examination,low,high", "1,1,1,.5"],
+        ":2: expected finite limits with low below high",
+    ),
     "two methods": (
         ["rank,examination,method", "1,1,em", "1,1,swaps"],
         ":3: expected one method, found 'em' and 'swaps'",

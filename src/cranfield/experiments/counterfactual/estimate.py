@@ -23,8 +23,8 @@ from cranfield.stats.importance_weights import MeanInterval, clustered_interval,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cranfield.base.kernels.table import Floats
     from cranfield.experiments.counterfactual.estimator import Estimator, PageValues
+    from cranfield.experiments.counterfactual.examination import Examination
     from cranfield.experiments.counterfactual.logged_pages import LoggedPages, Probabilities
     from cranfield.experiments.counterfactual.new_ranker import NewRanker
     from cranfield.stats.importance_weights import WeightSupport
@@ -80,6 +80,7 @@ class Counterfactual(Answer):
     clicks_per_page: float
     level: float
     propensities: str  # where they come from
+    examination_has_errors: bool  # and so adds to the intervals
     estimates: tuple[Estimate, ...]
     differences: tuple[Difference, ...]
     obstacles: tuple[str, ...]  # why estimators were not used
@@ -226,7 +227,7 @@ def counterfactual(
     estimators: Sequence[str] = (),
     *,
     randomised: str | None = None,
-    examination: Mapping[int, float] | None = None,
+    examination: Mapping[int, Examination] | None = None,
     depth: int | None = None,
     level: float = 0.95,
 ) -> Counterfactual:
@@ -250,18 +251,19 @@ def counterfactual(
     probabilities = None if _only_examined(estimators) else cut.probabilities(randomised)
     chosen, obstacles = _usable(estimators, cut, probabilities, examination)
     estimates: list[Estimate] = []
-    values: dict[tuple[str, str], Floats] = {}
+    values: dict[tuple[str, str], PageValues] = {}
     for ranker in rankers:
         question = Question(cut, ranker, probabilities, examination or {})
         _refuse_unknown(question)
         for each in chosen:
             of_pages = each.estimate(question)
             estimates.append(_estimate(question, each, of_pages, level))
-            values[str(each), ranker.name] = of_pages.values
+            values[str(each), ranker.name] = of_pages
     facts = (log.name, len(cut.pages), len(np.unique(cut.unit)), int(cut.clicks.sum()), float(cut.clicks.mean()), level)
     words = probabilities.words if probabilities is not None else "examination of positions"
+    noisy = any(each.error for each in (examination or {}).values())
     differences = tuple(_differences(cut, values, names, level))
-    return Counterfactual(*facts, words, tuple(estimates), differences, tuple(obstacles), (*log.notes, *remarks))
+    return Counterfactual(*facts, words, noisy, tuple(estimates), differences, tuple(obstacles), (*log.notes, *remarks))
 
 
 def _only_examined(estimators: Sequence[str]) -> bool:
@@ -300,7 +302,7 @@ def _usable(
     named: Sequence[str],
     log: LoggedPages,
     probabilities: Probabilities | None,
-    examination: Mapping[int, float] | None,
+    examination: Mapping[int, Examination] | None,
 ) -> tuple[list[Estimator], list[str]]:
     """The estimators to use, and why others are not used; DataError if a named one, or every one, cannot be used."""
     members = [ESTIMATORS.named(each) for each in named] or [cls() for cls in ESTIMATORS.values()]
@@ -335,7 +337,7 @@ def _refuse_unknown(question: Question) -> None:
 def _estimate(question: Question, estimator: Estimator, values: PageValues, level: float) -> Estimate:
     log, never_shown = question.log, question.never_shown
     support = weight_support(values.weights, values.rewards, log.unit, values.single)
-    interval = clustered_interval(values.values, log.unit, level)
+    interval = clustered_interval(values.values, log.unit, level, float(np.square(values.shifts).sum()))
     if not support.largest > 0:  # no page speaks of this ranker
         interval = MeanInterval(*[math.nan] * 4)
     elif not values.rewards.any():  # without a click the spread is unknown, not 0
@@ -372,10 +374,13 @@ def _thin(estimator: Estimator, support: WeightSupport, never_shown: float) -> I
 
 
 def _differences(
-    log: LoggedPages, values: Mapping[tuple[str, str], Floats], names: Sequence[str], level: float
+    log: LoggedPages, values: Mapping[tuple[str, str], PageValues], names: Sequence[str], level: float
 ) -> Iterable[Difference]:
     """Each run against the log, and against the first run."""
     for (estimator, run), own in values.items():
-        against = {THE_LOG: log.clicks} | ({} if run == names[0] else {names[0]: values[estimator, names[0]]})
+        itself = own._replace(values=log.clicks, shifts=np.zeros(len(own.shifts)))
+        against = {THE_LOG: itself} | ({} if run == names[0] else {names[0]: values[estimator, names[0]]})
         for other, theirs in against.items():
-            yield Difference(run, other, estimator, *clustered_interval(own - theirs, log.unit, level))
+            variance = float(np.square(own.shifts - theirs.shifts).sum())
+            interval = clustered_interval(own.values - theirs.values, log.unit, level, variance)
+            yield Difference(run, other, estimator, *interval)
