@@ -229,6 +229,14 @@ def test_position_bias_methods():
     assert "Users who examine every rank" in " ".join(cranfield("online", "bias-methods").out.split())
 
 
+def test_counterfactual_estimators():
+    line = ["online", "counterfactual", "online/bandit.csv", "uniform", "--estimator", "EveryClick", "--format", "json"]
+    answer = json.loads(cranfield(*line).out)
+    assert answer["estimates"][0]["value"] == answer["clicks_per_page"]
+    assert "Each page counts as it is" in " ".join(cranfield("online", "estimators").out.split())
+    assert "every-click" in cranfield("online", "counterfactual", "--help-all").out
+
+
 def test_systems(tmp_path):
     answer = cranfield("run", "allotment", "--system", "Echo:times=2", "-k", 3, "-o", tmp_path / "echo.run")
     assert answer.code == 0, answer.err

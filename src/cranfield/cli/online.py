@@ -632,9 +632,10 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option(
     "--estimator NAME estimators",
     "Estimator. It is one of {counterfactual_estimators}; parameters follow in brackets, as in 'clipped-ips(maximum=5)'.  "
-    "[default: every one that the log allows]",
+    "[default: every unbiased one that the log allows]",
     multiple=True,
 )
+@option("--from format", "Format of the log, if it is a file.  [default: detected]", type=RegistryName("event_formats"))
 @option(
     "--propensity ATTRIBUTE",
     "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "
@@ -655,7 +656,6 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option("--confidence level")
 @option("--lenient")
 @option("--topics-file")
-@option("--ignore-case")
 @options.run_format
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @option("--digits")
