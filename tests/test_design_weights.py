@@ -164,7 +164,7 @@ def test_a_sample_of_other_topics_is_refused(scores):
 @pytest.mark.parametrize(
     ("frequency", "probability", "words"),
     [
-        ({"q1": -1}, {"q1": 0.5}, "frequency: expected 0 or more for topic 'q1', found -1"),
+        ({"q1": -1}, {"q1": 0.5}, "frequency: expected a number from 0 to 1e.100 for topic 'q1', found -1"),
         ({"q1": float("nan")}, {"q1": 0.5}, "found nan"),
         ({"q1": "many"}, {"q1": 0.5}, "frequency: expected a number for topic 'q1', found 'many'"),
         (
