@@ -1,7 +1,8 @@
 """Click models from a compacted log of simulated searches: CPU seconds and memory of each registered model, and their growth.
 
 Each model runs in a process of its own, which reads the log and fits the model with 50 iterations on one core. The time
-includes reading and leaves out the start of Python. 2,000 queries, of Zipf's frequencies, have 20 documents each. A search
+includes reading and leaves out the start of Python and the imports. The log is written by another process, because a child
+inherits the memory peak of its parent. 2,000 queries, of Zipf's frequencies, have 20 documents each. A search
 shows ten of them in random order.
 """
 
@@ -37,25 +38,24 @@ def click_models(repeats: int) -> list[Row]:
     for count in SEARCHES:
         with tempfile.TemporaryDirectory() as folder:
             log = str(Path(folder, "log"))
-            write_log(log, count)
+            run("write", log, str(count))
             for name in CLICK_MODELS:
-                samples = [measured(log, name) for _ in range(min(repeats, 3))]
+                samples = [tuple(map(float, run("fit", log, name).split())) for _ in range(min(repeats, 3))]
                 seconds, memory = (Spread.of([sample[place] for sample in samples]) for place in (0, 1))
                 largest = count == SEARCHES[-1]
                 bar, limit = (BARS.get(name), MOST_MEMORY) if largest else (None, None)
                 where, sign = f"{count:,} searches", "≤"
                 own = (where, name, seconds, "", None, seconds.median, "s", "s")
                 rows.append(Row("log to click model", *own, sign if bar else "", bar))
-                held = (where, name, memory, "", None, memory.median, "MB", "MB")
+                held = (where, name, memory, "", None, memory.median / 1e6, "MB", "MB")
                 rows.append(Row("memory of it", *held, sign if limit else "", limit))
     return rows
 
 
-def measured(log: str, model: str) -> tuple[float, float]:
-    """CPU seconds and megabytes of a fit, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.clicks", log, model]
-    seconds, megabytes = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return float(seconds), float(megabytes)
+def run(*arguments: str) -> str:
+    """What this module prints as a program."""
+    command = [sys.executable, "-m", "benchmarks.clicks", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def fit(log: str, name: str) -> float:
@@ -63,7 +63,10 @@ def fit(log: str, name: str) -> float:
     from cranfield.experiments.clicks.click_log import count_clicks, read_pages
     from cranfield.experiments.clicks.model import CLICK_MODELS
     from cranfield.experiments.log import EventLog
+    from cranfield.formats.event_files.format import imported
 
+    for library in ("duckdb", "pyarrow.compute", "pyarrow.parquet"):
+        imported(library)
     cls = CLICK_MODELS[name]
     model = cls(iterations=ITERATIONS, tolerance=0) if "iterations" in cls.parameters else cls()
     start = time.process_time()
@@ -131,10 +134,12 @@ def _as_events(columns: dict[str, Any]) -> Any:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Print the CPU seconds and the megabytes of one fit."""
-    log, name = arguments
-    seconds = fit(log, name)
-    print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE / 1e6)
+    """Write a log of so many searches, or print the CPU seconds and the bytes of one fit."""
+    what, log, value = arguments
+    if what == "write":
+        write_log(log, int(value))
+    else:
+        print(fit(log, value), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE)
 
 
 if __name__ == "__main__":
