@@ -466,6 +466,49 @@ def _preferences(log: str, **typed: Any) -> None:
     show_answer(click_preferences, log, **typed)
 
 
+@command.command("position-bias")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--method METHOD methods",
+    "Method of estimation. It is one of {position_bias_methods}; parameters follow in brackets, as in "
+    "'em(iterations=10000)'.  [default: swaps, harvested and em, as far as the log serves them]",
+    multiple=True,
+)
+@option("--experiment NAME", "Experiment whose variants are the rankers.  [default: the only one of the log]")
+@option("--alpha", "Significance level of the tests for disagreement and for trust bias.")
+@option(
+    "-o --output FILE",
+    "File to write the curve to, which counterfactual reads as --position-bias. Its ending is csv, tsv or jsonl.",
+    name="path",
+    type=NEW_FILE,
+)
+@option("--lenient")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.shape("text", "json", "csv", "tsv")
+@option("--verbose")
+def _position_bias(log: str, **typed: Any) -> None:
+    """Estimate how often users examine each rank.
+
+    Clicks on the same document at several ranks are compared. Swaps and rankers assigned at random (A/B tests, interleaving)
+    need no model; em fits one. Every curve is relative to rank 1, or to the first rank that documents connect.
+
+    \b
+    $ cranfield online position-bias online/log
+    """
+    from cranfield.commands.clicks import estimate_position_bias
+
+    show_answer(estimate_position_bias, log, **typed)
+
+
+@add_listing(command, "bias-methods", "position_bias_methods", "position_bias_method")
+def _bias_methods() -> None:
+    """List the methods of position bias, or explain one.
+
+    \b
+    $ cranfield online bias-methods harvested
+    """
+
+
 @add_listing(command, "metrics", "online_metrics", "online_metric")
 def _metrics() -> None:
     """List the metrics of experiments, or explain one.
@@ -589,9 +632,10 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option(
     "--estimator NAME estimators",
     "Estimator. It is one of {counterfactual_estimators}; parameters follow in brackets, as in 'clipped-ips(maximum=5)'.  "
-    "[default: every one that the log allows]",
+    "[default: every unbiased one that the log allows]",
     multiple=True,
 )
+@option("--from format", "Format of the log, if it is a file.  [default: detected]", type=RegistryName("event_formats"))
 @option(
     "--propensity ATTRIBUTE",
     "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "
@@ -612,7 +656,6 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option("--confidence level")
 @option("--lenient")
 @option("--topics-file")
-@option("--ignore-case")
 @options.run_format
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @option("--digits")

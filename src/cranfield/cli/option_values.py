@@ -27,6 +27,7 @@ MEMBERS = {  # the module that has the names, and what holds them: a registry, a
     "norms": "retrieval.fusion:NORMS",
     "policies": "judging.policies:policies",
     "preference_rules": "experiments.clicks.preferences:PREFERENCE_RULES",
+    "position_bias_methods": "experiments.clicks.position_bias_methods:POSITION_BIAS_METHODS",
     "prompts": "judging.llm.questions:bundled",
     "roles": "store.roles:ROLES",
     "round_orders": "judging.round_plan:ORDERS",

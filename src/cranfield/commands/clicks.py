@@ -19,6 +19,7 @@ from cranfield.experiments.clicks.preferences import (
 from cranfield.experiments.clicks.values import CLICK_VALUES
 from cranfield.experiments.log import EventLog
 from cranfield.formats.streams import write_bytes
+from cranfield.formats.uncertain_qrels import as_table, holds_columns
 from cranfield.inputs.topics import queries_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.people_agreement import ClickAgreement
+    from cranfield.experiments.clicks.position_bias import PositionBias
     from cranfield.experiments.clicks.result_pages import ResultPages
     from cranfield.inputs.inputs import Inputs
 
@@ -73,8 +75,8 @@ def click_models(
     share = HOLDOUT if holdout is None else holdout
     if model == ALL:
         return compare_models(chosen, hold_out(read, share, seed), notes)
-    counts = ClickCounts.of(pages)
-    fitted = fit_model(chosen[0], pages if chosen[0].needs_pages else counts)
+    fitted = fit_model(chosen[0], pages)
+    counts = ClickCounts.of(pages, other_clicks=False)
     views, clicks = counts.by(counts.pair, len(counts.pairs))
     if not share:
         return ClickModelFit(fitted, len(pages), views, clicks, remarks=tuple(notes))
@@ -173,15 +175,33 @@ def _agreement(judgments: ClickJudgments, against: Inputs, seed: int) -> ClickAg
     return agreement_with_people(judgments, people, runs, measures, rel=against.rel, seed=seed)
 
 
+def estimate_position_bias(
+    log: str, *, methods: Sequence[str] = (), alpha: float = 0.05, path: str | None = None, **reading: Any
+) -> PositionBias:
+    """How often each rank of an event log is examined; the curve is written to a file if `path` names one.
+
+    `reading` are lenient, memory and experiment.
+    """
+    from cranfield.experiments.clicks.position_bias import position_bias
+    from cranfield.experiments.clicks.ranked_pages import read_ranked_pages
+
+    if path is not None and not holds_columns(path):
+        raise ConventionError(f"{path}: expected a file that ends in csv, tsv or jsonl")
+    with EventLog(log) as opened:
+        read = read_ranked_pages(opened, **reading)
+    answer = position_bias(read.pages, methods, alpha=alpha, remarks=read.notes)
+    if path is not None:
+        head, *rows = answer.file_rows()
+        write_bytes(path, as_table(path, head, rows))
+    return answer
+
+
 def fit(model: str, pages: ResultPages) -> FittedClickModel:
     """A click model by its name, fitted to pages; DataError if they do not determine its parameters."""
+    from cranfield.experiments.clicks.fits import fit_model
     from cranfield.experiments.clicks.model import CLICK_MODELS
-    from cranfield.experiments.clicks.result_pages import ClickCounts
 
-    chosen = CLICK_MODELS.named(model)
-    fitted = chosen.fit(pages if chosen.needs_pages else ClickCounts.of(pages))
-    fitted.check()
-    return fitted
+    return fit_model(CLICK_MODELS.named(model), pages)
 
 
 def write_click_qrels(judgments: ClickJudgments, path: str) -> None:
