@@ -378,8 +378,8 @@ def _click_models() -> None:
 )
 @option(
     "--of VALUE value",
-    "Value of a document. It is one of {click_values}: the probability of a click once examined, that a click satisfies, "
-    "their product, or clicks over expected clicks, which needs no model.",
+    "Value of a document. It is one of {click_values}. These are the probability of a click once examined, that a click "
+    "satisfies, their product, and clicks over expected clicks.",
     default="attractiveness",
 )
 @option(
