@@ -133,14 +133,17 @@ def estimate_position_bias(
 
     `reading` are lenient, memory and experiment.
     """
-    from cranfield.experiments.clicks.position_bias import position_bias
+    from cranfield.experiments.clicks.position_bias import position_bias, refuse_alpha
+    from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS
     from cranfield.experiments.clicks.ranked_pages import read_ranked_pages
 
     if path is not None and not holds_columns(path):
         raise ConventionError(f"{path}: expected a file that ends in csv, tsv or jsonl")
+    refuse_alpha(alpha)
+    chosen = [POSITION_BIAS_METHODS.named(method) for method in methods]
     with EventLog(log) as opened:
         read = read_ranked_pages(opened, **reading)
-    answer = position_bias(read.pages, methods, alpha=alpha, remarks=read.notes)
+    answer = position_bias(read.pages, chosen, alpha=alpha, remarks=read.notes)
     if path is not None:
         head, *rows = answer.file_rows()
         write_bytes(path, as_table(path, head, rows))

@@ -209,8 +209,7 @@ def position_bias(
 
     `alpha` is the significance level of the tests for disagreements and for trust bias.
     """
-    if not (math.isfinite(alpha) and 0 < alpha < 1):
-        raise ConventionError(f"alpha must be between 0 and 1, got {alpha:g}")
+    refuse_alpha(alpha)
     if not log.pages.clicked.any():
         raise DataError("the log has no clicks on its result pages, so no rank can be compared")
     chosen = _methods(log, methods)
@@ -240,6 +239,12 @@ def position_bias(
     if not answer.curve:
         raise DataError(f"{names[0]}: no two ranks can be compared; {'; '.join(answer.gaps)}")
     return answer
+
+
+def refuse_alpha(alpha: float) -> None:
+    """Raise ConventionError if a significance level is not between 0 and 1."""
+    if not 0 < alpha < 1:
+        raise ConventionError(f"alpha must be between 0 and 1, got {alpha:g}")
 
 
 def _methods(log: RankedPages, names: Sequence[str | PositionBiasMethod]) -> list[PositionBiasMethod]:
