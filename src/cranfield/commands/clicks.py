@@ -127,7 +127,13 @@ def click_qrels(
 
 
 def estimate_position_bias(
-    log: str, *, methods: Sequence[str] = (), alpha: float = 0.05, path: str | None = None, **reading: Any
+    log: str,
+    *,
+    methods: Sequence[str] = (),
+    alpha: float = 0.05,
+    depth: int | None = None,
+    path: str | None = None,
+    **reading: Any,
 ) -> PositionBias:
     """How often each rank of an event log is examined; the curve is written to a file if `path` names one.
 
@@ -143,7 +149,7 @@ def estimate_position_bias(
     chosen = [POSITION_BIAS_METHODS.named(method) for method in methods]
     with EventLog(log) as opened:
         read = read_ranked_pages(opened, **reading)
-    answer = position_bias(read.pages, chosen, alpha=alpha, remarks=read.notes)
+    answer = position_bias(read.pages, chosen, alpha=alpha, depth=depth, remarks=read.notes)
     if path is not None:
         head, *rows = answer.file_rows()
         write_bytes(path, as_table(path, head, rows))
