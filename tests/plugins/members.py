@@ -152,6 +152,13 @@ def test_pooling_strategies():
     assert "alphabet" in names("pool", "strategies")
 
 
+def test_topic_designs():
+    line = ["topics", "sample", "traffic/march.csv", "-n", 3, "--design", "rarest", "--format", "json"]
+    assert [each["frequency"] for each in json.loads(cranfield(*line).out)["topics"]] == [10, 10, 10]
+    assert "The rarest queries" in cranfield("topics", "designs").out
+    assert "rarest" in names("topics", "designs")
+
+
 def test_fusion_methods():
     fused = fuse([{"1": {"x": 3.0, "y": 1.0}}, {"1": {"x": 3.0, "y": 2.0}}], "Loudest", norm="none")
     assert fused.to_dict() == {"1": {"x": 36.0, "y": 9.0}}
@@ -194,10 +201,40 @@ def test_user_models(tmp_path):
         assert re.search(r"\btop\b", cranfield("online", verb, "--help-all").out)
 
 
+def test_click_models():
+    ours, theirs = (
+        json.loads(cranfield("online", "clicks", "online/clicks-log", "--model", name, "--format", "json").out)["pairs"]
+        for name in ("Patient", "DocumentCTR")
+    )
+    assert ours == theirs
+    assert "who look at everything" in " ".join(cranfield("online", "click-models").out.split())
+    assert "patient" in cranfield("online", "clicks", "--help-all").out
+
+
+def test_click_values():
+    answer = cranfield("online", "qrels", "online/log", "--of", "Charm", "--least-views", 1, "--format", "json")
+    assert {row["value"] for row in json.loads(answer.out)["judgments"]} == {0.5}
+    assert "charm" in cranfield("online", "qrels", "--help-all").out
+
+
+def test_click_preference_rules():
+    line = ["online", "preferences", "online/clicks-log", "--rule", "Top-click", "--format", "json"]
+    assert json.loads(cranfield(*line).out)["rule"] == "top-click"
+    assert "top-click" in cranfield("online", "preferences", "--help-all").out
+
+
 def test_position_bias_methods():
-    bias = position_bias(RankedWorld("variants", ranks=3, units=60).draw(1), ["patient"])
+    bias = position_bias(RankedWorld("variants", ranks=3, units=60).draw(1), ["tireless"])
     assert bias.examination == {1: 1.0, 2: 1.0, 3: 1.0}
     assert "Users who examine every rank" in " ".join(cranfield("online", "bias-methods").out.split())
+
+
+def test_counterfactual_estimators():
+    line = ["online", "counterfactual", "online/bandit.csv", "uniform", "--estimator", "EveryClick", "--format", "json"]
+    answer = json.loads(cranfield(*line).out)
+    assert answer["estimates"][0]["value"] == answer["clicks_per_page"]
+    assert "Each page counts as it is" in " ".join(cranfield("online", "estimators").out.split())
+    assert "every-click" in cranfield("online", "counterfactual", "--help-all").out
 
 
 def test_systems(tmp_path):

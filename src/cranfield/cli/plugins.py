@@ -27,6 +27,8 @@ REGISTRIES = (
     "comparison.gate.questions:QUESTIONS",
     "evaluation.measures:REGISTRY",
     "experiments.clicks.model:CLICK_MODELS",
+    "experiments.clicks.preferences:PREFERENCE_RULES",
+    "experiments.clicks.values:CLICK_VALUES",
     "experiments.clicks.position_bias_methods:POSITION_BIAS_METHODS",
     "experiments.counterfactual.estimator:ESTIMATORS",
     "experiments.interleaving.method:METHODS",
