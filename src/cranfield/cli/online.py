@@ -475,6 +475,7 @@ def _preferences(log: str, **typed: Any) -> None:
     multiple=True,
 )
 @option("--experiment NAME", "Experiment whose variants are the rankers.  [default: the only one of the log]")
+@option("-k --depth K depth", "Number of ranks to compare.  [default: all]", type=COUNT)
 @option("--alpha", "Significance level of the tests for disagreement and for trust bias.")
 @option(
     "-o --output FILE",
