@@ -374,6 +374,16 @@ def test_no_click_on_the_new_lists_gives_no_interval(tmp_path: Path) -> None:
     found = estimated(log, run_file(tmp_path / "new.run", cups=["a"]))
     assert found["ips"].value == 0.0
     assert np.isnan([found["ips"].low, found["ips"].high, found["ips"].error]).all()
+    answer = command(Inputs(runs=["uniform", str(tmp_path / "new.run")]), str(log), estimators=["ips"], now=NOW)
+    assert np.isnan([each.low for each in answer.differences if "new" in (each.run, each.against)]).all()
+
+
+def test_probabilities_beyond_reason_give_an_answer_that_is_thin(tmp_path: Path) -> None:
+    rows = [f"{TIME},a,1,1,5e-324", f"{TIME},b,1,0,1e-300", f"{TIME},b,1,1,.5"]
+    log = table(tmp_path / "log.csv", "timestamp,item_id,position,click,propensity_score", *rows)
+    for each in estimated(log, "uniform").values():
+        assert each.low <= each.value <= each.high
+        assert len(each.thin) >= 3
 
 
 def test_a_new_list_that_no_page_shows_has_no_estimate_by_whole_lists(tmp_path: Path) -> None:
