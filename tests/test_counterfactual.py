@@ -127,6 +127,18 @@ def test_the_position_based_estimate_of_a_fixed_log_by_hand(tmp_path: Path) -> N
     assert again["position-based"].value == pytest.approx(1.0)  # the log's own list gets the log's own clicks
 
 
+def test_the_file_of_position_bias_may_be_json_lines_and_its_intervals_add_to_the_error(tmp_path: Path) -> None:
+    log = events(tmp_path / "log.jsonl", *[{"shown": ["a", "b"], "clicked": ["b"]}, {"shown": ["a", "b"]}] * 50)
+    run = run_file(tmp_path / "new.run", cups=["b", "a"])
+    known = table(tmp_path / "known.csv", "rank,examination", "1,1", "2,0.5")
+    rows = [{"rank": 1, "examination": 1.0, "low": None}, {"rank": 2, "examination": 0.5, "low": 0.402, "high": 0.598}]
+    estimate = table(tmp_path / "estimate.jsonl", *map(json.dumps, rows))
+    first, second = (estimated(log, run, position_bias=str(path))["position-based"] for path in (known, estimate))
+    assert first.value == second.value == pytest.approx(1.0)
+    by_hand = np.hypot(first.error, 1.0 * 0.05 / 0.5)  # the derivative of 0.5 / e by e is -0.5 / e²
+    assert second.error == pytest.approx(by_hand, rel=0.02)
+
+
 def test_shares_of_an_ab_test_give_the_mean_of_each_list(tmp_path: Path) -> None:
     pages = (
         [{"shown": ["a", "b"], "clicked": ["a"]}] * 2
