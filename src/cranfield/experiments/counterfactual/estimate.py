@@ -186,9 +186,8 @@ class Counterfactual(Answer):
             names = name_list([*dict.fromkeys(each.estimator for each in modelled)])
             notes.append(f"{names}: the interval holds the noise of the click rates, not the error of their model")
         if any(_reads_examination(each.estimator) for each in self.estimates):
-            notes.append(
-                "position-based: the interval takes the examination as known, and unseen documents as unclicked"
-            )
+            known = "" if self.examination_has_errors else "takes the examination as known, and "
+            notes.append(f"position-based: the estimate {known}counts documents that were never shown as unclicked")
         return notes
 
     def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
