@@ -392,14 +392,15 @@ def _click_models() -> None:
 
 @command.command("qrels")
 @click.argument("log", type=options.INPUT)
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option(
     "--model MODEL",
-    "Click model whose parameters are the values; parameters follow in brackets.  [default: SDBN]",
+    "Click model whose parameters are the values; parameters follow in brackets.  [default: 'SDBN(exact=yes)']",
 )
 @option(
     "--of VALUE value",
-    "Value of a document: attractiveness (probability of a click once examined), satisfaction (of a click), both "
-    "(their product), or coec (clicks over expected clicks, which needs no model).",
+    "Value of a document. It is one of {click_values}: the probability of a click once examined, that a click satisfies, "
+    "their product, or clicks over expected clicks, which needs no model.",
     default="attractiveness",
 )
 @option(
@@ -418,24 +419,115 @@ def _click_models() -> None:
 @option(
     "--topics-file", "File with the queries of topics. Judgments are then named by topic; other queries are left out."
 )
+@option(
+    "--against QRELS",
+    "Judgments of people to compare with: the order of the RUNs (tau), of documents (AUC), and grades (kappa).",
+)
+@option("-m --measures", "Measures that order the runs, with --against.  [default: nDCG@10]")
+@rare("--rel", "Lowest relevant grade of people, with --against.  [default: 1, or the collection's]")
+@rare("--seed", "Seed for the random numbers of the bootstrap, with --against.")
 @option("--lenient")
 @rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
 @options.shape("text", "json", "csv", "tsv")
 @option("--verbose")
-def _qrels(log: str, **typed: Any) -> None:
+def _qrels(log: str, against: str | None, **typed: Any) -> None:
     """Turn clicks into judgments with intervals.
 
     Each query and document gets a value and its 95% interval. eval, compare and report take the file as qrels; judge add takes
     it as labels of the source clicks.
 
     \b
-    $ cranfield online qrels online/log -o clicks.csv
+    $ cranfield online qrels online/clicks-log -o clicks.csv
     """
     from cranfield.commands.clicks import click_qrels
 
     if typed["thresholds"]:
         options.refuse_idle("does not go with --thresholds", "quantiles")
-    show_answer(click_qrels, log, **typed)
+    reading = {name: typed.pop(name) for name in ("runs", "measures", "rel")}
+    if against is None:
+        if reading["runs"]:
+            raise click.UsageError("runs are ranked by clicks and by people: --against QRELS names people's judgments")
+        options.refuse_idle("goes with --against", "measures", "rel", "seed")
+    else:
+        reading = options.with_inputs({**reading, "qrels": against, "topics_file": typed["topics_file"]})
+    show_answer(click_qrels, log, against=reading.get("inputs"), **typed)
+
+
+@command.command("preferences")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--rule RULE",
+    "Rule that makes a click a preference. It is one of {preference_rules}.",
+    default="skip-above",
+)
+@option(
+    "-o --output FILE",
+    "File of preferences to write, which --preferences of eval reads.",
+    name="path",
+    type=NEW_FILE,
+)
+@option("--least-votes N", "Number of votes that a pair of documents must have.", type=COUNT, default=3)
+@option(
+    "--topics-file", "File with the queries of topics. Preferences are then named by topic; other queries are left out."
+)
+@option("--lenient")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.shape("text", "json", "csv", "tsv")
+@option("--verbose")
+def _preferences(log: str, **typed: Any) -> None:
+    """Turn clicks into preferences between documents.
+
+    A click on a document and none on one above it is a vote for the first. The majority of votes decides.
+
+    \b
+    $ cranfield online preferences online/clicks-log
+    """
+    from cranfield.commands.clicks import click_preferences
+
+    show_answer(click_preferences, log, **typed)
+
+
+@command.command("position-bias")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--method METHOD methods",
+    "Method of estimation. It is one of {position_bias_methods}; parameters follow in brackets, as in "
+    "'em(iterations=10000)'.  [default: swaps, harvested and em, as far as the log serves them]",
+    multiple=True,
+)
+@option("--experiment NAME", "Experiment whose variants are the rankers.  [default: the only one of the log]")
+@option("--alpha", "Significance level of the tests for disagreement and for trust bias.")
+@option(
+    "-o --output FILE",
+    "File to write the curve to, which counterfactual reads as --position-bias. Its ending is csv, tsv or jsonl.",
+    name="path",
+    type=NEW_FILE,
+)
+@option("--lenient")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.shape("text", "json", "csv", "tsv")
+@option("--verbose")
+def _position_bias(log: str, **typed: Any) -> None:
+    """Estimate how often users examine each rank.
+
+    Clicks on the same document at several ranks are compared. Swaps and rankers assigned at random (A/B tests, interleaving)
+    need no model; em fits one. Every curve is relative to rank 1, or to the first rank that documents connect.
+
+    \b
+    $ cranfield online position-bias online/log
+    """
+    from cranfield.commands.clicks import estimate_position_bias
+
+    show_answer(estimate_position_bias, log, **typed)
+
+
+@add_listing(command, "bias-methods", "position_bias_methods", "position_bias_method")
+def _bias_methods() -> None:
+    """List the methods of position bias, or explain one.
+
+    \b
+    $ cranfield online bias-methods harvested
+    """
 
 
 @command.command("click-summary")
@@ -592,9 +684,10 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option(
     "--estimator NAME estimators",
     "Estimator. It is one of {counterfactual_estimators}; parameters follow in brackets, as in 'clipped-ips(maximum=5)'.  "
-    "[default: every one that the log allows]",
+    "[default: every unbiased one that the log allows]",
     multiple=True,
 )
+@option("--from format", "Format of the log, if it is a file.  [default: detected]", type=RegistryName("event_formats"))
 @option(
     "--propensity ATTRIBUTE",
     "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "
@@ -615,7 +708,6 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option("--confidence level")
 @option("--lenient")
 @option("--topics-file")
-@option("--ignore-case")
 @options.run_format
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @option("--digits")

@@ -3,7 +3,7 @@
 LOG is an event log, a file of events (JSON lines, UBI, sessions), or a table of queries with their frequency.
 
 \b
-$ cranfield topics sample queries.csv -n 20 -o topics.tsv
+$ cranfield topics sample traffic/march.csv -n 20 -o drawn.tsv
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _sample(**typed: Any) -> None:
     in case, white space or Unicode form are one query. Mail addresses, phone numbers and card numbers are left out.
 
     \b
-    $ cranfield topics sample queries.csv -n 20 -o topics.tsv
+    $ cranfield topics sample traffic/march.csv -n 20 -o drawn.tsv
     """
     from cranfield.commands.topics import sample
 
@@ -86,7 +86,7 @@ def _coverage(**typed: Any) -> None:
     The answer says what share of the searches the topics represent, and how far traffic has drifted since they were drawn.
 
     \b
-    $ cranfield topics coverage topics.tsv log
+    $ cranfield topics coverage traffic/topics.tsv traffic/june.csv
     """
     from cranfield.commands.topics import coverage
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cranfield.base.collection import Topic
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import whole
-from cranfield.base.results import as_json
+from cranfield.formats.collection_folder import topic_lines
 from cranfield.formats.streams import plain_ending, write_bytes
 from cranfield.pooling.topic_sampling import sample_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cranfield.pooling.topic_coverage import TopicCoverage
     from cranfield.pooling.topic_sampling import TopicSample
-
-TABLES = (".csv", ".jsonl", ".tsv")  # endings of a topics file
 
 
 def sample(
@@ -40,19 +39,18 @@ def sample(
     traffic = read_traffic(log, least_units=least_units)
     drawn = sample_topics(traffic, n, design=design, strata=strata, allocation=counts, seed=seed)
     if topics_file is not None:
-        write_bytes(topics_file, [topics_text(drawn, topics_file).encode("utf-8", "surrogateescape")])
+        write_bytes(topics_file, topics_bytes(drawn, topics_file))
     return drawn
 
 
-def topics_text(drawn: TopicSample, path: str) -> str:
-    """The content of a topics file; its ending decides: .csv, .jsonl, or tabs for any other."""
+def topics_bytes(drawn: TopicSample, path: str) -> Iterable[bytes]:
+    """The content of a topics file; its ending decides: .csv, .jsonl (as a collection has it), or tabs for any other."""
     ending = plain_ending(path)
-    if ending == ".csv":
-        return drawn.to_csv()
-    if ending != ".jsonl":
-        return drawn.to_tsv()
-    head, *rows = drawn.table()
-    return "".join(as_json(dict(zip(head, row, strict=True)), indent=None) + "\n" for row in rows)
+    if ending == ".jsonl":
+        head, *rows = drawn.table()
+        fields = [dict(zip(head, row, strict=True)) for row in rows]
+        return topic_lines(Topic(each.pop("topic"), each.pop("query"), fields=each) for each in fields)
+    return [(drawn.to_csv() if ending == ".csv" else drawn.to_tsv()).encode("utf-8", "surrogateescape")]
 
 
 def _allocation(typed: Sequence[str]) -> Mapping[str, int]:

@@ -266,9 +266,11 @@ def _queries(count: int) -> str:
 def share_text(share: float) -> str:
     """A share as text: 31 %, 0.4 %, and never 100 % of what is not all."""
     percent = round(100 * share, 6)
+    if 0 < percent < 0.1:
+        return "under 0.1 %"
     digits = 0 if percent >= 10 or percent == 0 else 1
     text = f"{percent:.{digits}f}"
-    return f"{'over 99' if text == '100' and share < 1 else text} %"
+    return f"{'over 99' if text == '100' and percent < 100 else text} %"
 
 
 # strata
@@ -317,7 +319,9 @@ def strata_of(traffic: QueryTraffic, strata: str | None) -> list[str]:
 def allocate(
     n: int, searches: Mapping[str, int], sizes: Mapping[str, int], counts: Mapping[str, int]
 ) -> dict[str, int]:
-    """The number of topics of each stratum: as in `counts`, or in proportion to searches; at least 1, at most the queries.
+    """The number of topics of each stratum: as in `counts`, or in proportion to searches; 2 or more, at most the queries.
+
+    Two topics of a stratum are the fewest that show its spread; if n is too small for that, each stratum has one or more.
 
     >>> allocate(10, {"head": 600, "tail": 400}, {"head": 4, "tail": 50}, {})
     {'head': 4, 'tail': 6}
@@ -327,9 +331,10 @@ def allocate(
     if n < len(sizes):
         problem = f"expected at least one topic for each of {len(sizes)} strata, got n = {n}"
         raise DataError(f"{problem}; draw more topics or use fewer strata")
-    answer = dict.fromkeys(sizes, 1)
+    pairs = {name: min(2, size) for name, size in sizes.items()}
+    answer = pairs if sum(pairs.values()) <= n else dict.fromkeys(sizes, 1)
     total = sum(searches.values())
-    for _ in range(n - len(sizes)):  # the next topic goes where the share is furthest behind
+    for _ in range(n - sum(answer.values())):  # the next topic goes where the share is furthest behind
         behind = {name: n * searches[name] / total - answer[name] for name in sizes if answer[name] < sizes[name]}
         answer[max(behind, key=behind.__getitem__)] += 1
     return answer
@@ -461,6 +466,12 @@ class TopicSample(Answer):
         if certain and self.design.reaches_all and certain < len(self):
             share = share_text(sum(each.frequency for each in self.topics if each.certain) / self.traffic.total)
             notes.append(f"{counted(certain, 'topic')} with {share} of the frame's searches are in every sample")
+        single = [each.name for each in self.strata if each.topics - each.certain == 1 < each.queries]
+        if single and self.design.proportional:
+            inside = f" of {name_list(single)}" if len(self.strata) > 1 else ""
+            notes.append(
+                f"only one topic{inside} was drawn by chance, so means over the topics have no interval; draw more"
+            )
         if not self.design.reaches_all:
             other = "--design systematic" if shell else "design='systematic'"
             notes.append(f"a mean over these topics does not describe all traffic; {other} draws topics that do")

@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cranfield.stats.sampled_means import ProbabilitySample, sampled_mean_and_error
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from cranfield.base.kernels.table import Floats
 
 DRAWS = 1000  # of counts without drift
+LARGE = 10_000.0  # standard deviation of a count from which its distribution is taken for normal
+CELLS = 1_000_000  # of these counts in memory at once
 ATTEMPTS = 50  # to draw a count that is at least `least`
 
 
@@ -74,20 +78,10 @@ def later_total(counts: CountsOfTwoPeriods, strata: npt.ArrayLike | None = None)
     >>> later_total(part).total
     12.0
     """
-    ratios, chance = counts.now / counts.probability, 1 - counts.probability
-    names = np.zeros(len(ratios)) if strata is None else np.unique(np.asarray(strata), return_inverse=True)[1]
-    variance, freedom = 0.0, 0
-    for name in np.unique(names):
-        drawn = (names == name) & (chance > 0)
-        if drawn.sum() == 1:
-            variance = math.nan
-        elif drawn.any():
-            c = chance[drawn]
-            a = c / c.sum()
-            centred = ratios[drawn] - a @ ratios[drawn]
-            variance += float(c @ np.square(centred)) / (1 - float(a @ a))
-            freedom += int(drawn.sum()) - 1
-    return EstimatedTotal(float(ratios.sum()), math.sqrt(variance), freedom)
+    sample = ProbabilitySample.of(counts.then, counts.probability, strata)
+    [ratio], [error] = sampled_mean_and_error((counts.now / counts.then)[None], sample)
+    earlier = float((counts.then / counts.probability).sum())
+    return EstimatedTotal(float(ratio) * earlier, float(error) * earlier, sample.freedom)
 
 
 class DriftDistance(NamedTuple):
@@ -105,48 +99,48 @@ class DriftDistance(NamedTuple):
 
 def drift_distance(counts: CountsOfTwoPeriods, rng: np.random.Generator, draws: int = DRAWS) -> DriftDistance:
     """How far the shares of the items have moved, against counts that are redrawn without drift."""
-    earlier, both = counts.earlier, counts.earlier + counts.now
     if not counts.now.any():
         return DriftDistance(1.0, 1.0, 1.0)
-    share_now = counts.now.sum() / both.sum()
-    # Counts of repeats are redrawn in lots of that size.
-    lots = np.maximum(both / counts.repeats, 0)
-    whole = np.floor(lots)
-    distances = np.empty(draws)
-    for i in range(draws):
-        tickets = (whole + (rng.random(len(lots)) < lots - whole)).astype(np.int64)
-        now = _redrawn(tickets, float(share_now), earlier, counts, rng)
-        distances[i] = _distance(np.maximum(both - now, 0) + counts.excess, now, counts)
-    distance = _distance(counts.then, counts.now, counts)
+    block = max(1, CELLS // len(counts.now))
+    sizes = [min(block, draws - start) for start in range(0, draws, block)]
+    distances = np.concatenate([_distance(*_redrawn(counts, rng, size), counts) for size in sizes])
+    distance = float(_distance(counts.then[None], counts.now[None], counts)[0])
     beyond = int(np.sum(distances >= distance * (1 - 1e-12)))
     return DriftDistance(distance, float(distances.mean()), (1 + beyond) / (1 + draws))
 
 
-def _redrawn(
-    tickets: npt.NDArray[np.int64],
-    share: float,
-    earlier: Floats,
-    counts: CountsOfTwoPeriods,
-    rng: np.random.Generator,
-) -> Floats:
-    """Later counts without drift, such that the earlier ones are at least `least`; the own count if that never happens."""
-    both = earlier + counts.now
+def _redrawn(counts: CountsOfTwoPeriods, rng: np.random.Generator, draws: int) -> tuple[Floats, Floats]:
+    """Counts of both periods without drift, a row for each draw: an item keeps the sum of its two counts.
+
+    The earlier count is at least `least`; an item that never reaches that keeps its own counts.
+    """
+    both = counts.earlier + counts.now
+    share = counts.now.sum() / both.sum()
+    # What one person repeats is drawn together: counts are made of lots of that size, the last of which may be a part.
+    lots = both / counts.repeats
+    whole = np.floor(lots)
+    shape = (draws, len(both))
+    tickets = (whole + (rng.random(shape) < lots - whole)).astype(np.int64)
     now = np.minimum(rng.binomial(tickets, share) * counts.repeats, both)
+    most = both + counts.excess - counts.least  # of the later count
     for _ in range(ATTEMPTS):
-        few = both - now + counts.excess < counts.least
-        if not few.any():
-            return np.asarray(now, np.float64)
-        now[few] = np.minimum(rng.binomial(tickets[few], share) * counts.repeats, both[few])
-    return np.where(both - now + counts.excess < counts.least, counts.now, now)
+        again = np.nonzero(now > most)
+        if not len(again[0]):
+            break
+        now[again] = np.minimum(rng.binomial(tickets[again], share) * counts.repeats, both[again[1]])
+    now = np.where(now > most, counts.now, now)
+    return both - now + counts.excess, now
 
 
-def _distance(then: Floats, now: Floats, counts: CountsOfTwoPeriods) -> float:
-    """Half the sum of |share now − share then| over all items that could have been drawn, estimated from the sample."""
+def _distance(then: Floats, now: Floats, counts: CountsOfTwoPeriods) -> Floats:
+    """Half the sum of |share now − share then| over all items that could have been drawn, estimated from each row."""
     # An item that was drawn in proportion to its count represents the same share, whatever that count is.
     weights = np.where(counts.favoured, counts.represented, counts.represented * then / counts.then)
     ratios = now / np.maximum(then, 1)
-    mean = weights @ ratios
-    return float(weights @ np.abs(ratios / mean - 1) / weights.sum() / 2) if mean > 0 else 1.0
+    mean = (weights * ratios).sum(axis=1, keepdims=True)
+    moved = np.abs(ratios / np.where(mean > 0, mean, 1) - 1)
+    distance = (weights * moved).sum(axis=1) / weights.sum(axis=1) / 2
+    return np.asarray(np.where(mean[:, 0] > 0, distance, 1.0), np.float64)
 
 
 def shifted_shares(counts: CountsOfTwoPeriods) -> tuple[Floats, Floats]:
@@ -160,13 +154,38 @@ def shifted_shares(counts: CountsOfTwoPeriods) -> tuple[Floats, Floats]:
     >>> ratio.round(2).tolist(), (p < 0.001).tolist()
     ([2.0, 0.67, 0.67], [True, False, False])
     """
-    from scipy.stats import hypergeom  # type: ignore[import-untyped, unused-ignore]
-
     earlier, now = counts.earlier, counts.now
     rest_then, rest_now = earlier.sum() - earlier, now.sum() - now
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (now / earlier) / (rest_now / rest_then)
     a, b, c, d = (np.rint(each / counts.repeats) for each in (now, earlier, rest_now, rest_then))
     size, both, later = a + b + c + d, a + b, a + c
-    low, high = hypergeom.cdf(a, size, both, later), hypergeom.sf(a - 1, size, both, later)
-    return np.asarray(ratio, np.float64), np.minimum(2 * np.minimum(low, high), 1.0)
+    tails = [
+        _smaller_tail(*each) for each in zip(a.tolist(), both.tolist(), later.tolist(), size.tolist(), strict=True)
+    ]
+    return np.asarray(ratio, np.float64), np.minimum(2 * np.array(tails), 1.0)
+
+
+def _smaller_tail(count: float, both: float, later: float, size: float) -> float:
+    """The smaller tail of the hypergeometric distribution that includes a count: `both` drawn of `size`, `later` of a kind.
+
+    Terms further than 12 standard deviations away are left out. SciPy adds all terms up, which takes long for large counts.
+
+    >>> from scipy.stats import hypergeom
+    >>> bool(abs(_smaller_tail(7, 9, 20, 40) - hypergeom.sf(6, 40, 20, 9)) < 1e-12)
+    True
+    """
+    from scipy.special import gammaln, ndtr  # type: ignore[import-untyped, unused-ignore]
+
+    share = later / size if size else 0.0
+    mean, spread = both * share, math.sqrt(both * share * (1 - share) * (size - both) / max(size - 1, 1))
+    if spread > LARGE:
+        return float(ndtr(-(abs(count - mean) - 0.5) / spread))
+    side = 1 if count >= mean else -1
+    end = count + side * math.ceil(12 * spread + 50)
+    low, high = max(min(count, end), 0, both - (size - later)), min(max(count, end), both, later)
+    k = np.arange(low, high + 1)
+    whole = gammaln(both + 1) + gammaln(size - both + 1) - gammaln(size + 1)
+    inside = gammaln(later + 1) - gammaln(k + 1) - gammaln(later - k + 1)
+    outside = gammaln(size - later + 1) - gammaln(both - k + 1) - gammaln(size - later - both + k + 1)
+    return float(np.exp(whole + inside + outside).sum())

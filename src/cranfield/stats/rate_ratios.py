@@ -1,4 +1,4 @@
-"""Ratios of rates between levels, compared within strata: click rates of ranks, on the same documents.
+"""Ratios of rates between levels, compared within strata: click rates of ranks, on the same items.
 
 Each row has a stratum, a level, an exposure (views), a count (clicks) and a cluster (unit). The expected count is exposure ×
 rate of the stratum × rate of the level. The ratios of levels maximise the likelihood of a Poisson model given the total of

@@ -1,9 +1,10 @@
-"""A pooling strategy, a fusion method, a normalisation and a system under test."""
+"""A pooling strategy, a design of samples of topics, a fusion method, a normalisation and a system under test."""
 
 import numpy as np
 
 from cranfield.base.parameters import Whole
 from cranfield.pooling.strategies.fixed import ByPriority
+from cranfield.pooling.topic_sampling import TopDesign
 from cranfield.retrieval import System
 from cranfield.retrieval.fusion.method import OfScores
 from cranfield.retrieval.fusion.normalisations import Norm
@@ -18,6 +19,16 @@ class Alphabet(ByPriority):
 
     def priority(self, candidates, rng):
         return -np.argsort(np.argsort(candidates.documents)).astype(float)
+
+
+class Rarest(TopDesign):
+    """The rarest queries. A name for an example."""
+
+    name = "rarest"
+    reference = "nobody (2026)"
+
+    def probabilities(self, frequency, n):
+        return super().probabilities(-np.asarray(frequency), n)
 
 
 class Loudest(OfScores):

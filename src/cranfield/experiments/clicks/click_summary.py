@@ -24,6 +24,7 @@ from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.click_log import read_pages
 from cranfield.experiments.clicks.fits import fit_model
 from cranfield.experiments.clicks.model import CLICK_MODELS
+from cranfield.experiments.clicks.position_based import FittedPositionBased
 from cranfield.experiments.log import EventLog
 from cranfield.formats.query_text import normalised
 from cranfield.stats.paired import mean_and_error, t_limits
@@ -294,7 +295,12 @@ def click_summary(
     chosen = CLICK_MODELS.named(model)
     with EventLog(log) as opened:
         read = read_pages(opened, lenient=lenient, memory=memory)
-    fitted = fit_model(chosen, read.pages)
+    remarks, fitted = list(read.notes), None
+    try:
+        fitted = fit_model(chosen, read.pages)
+        remarks += fitted.check()
+    except DataError as error:  # clicks by rank can be shown without the model
+        remarks.append(f"no examination: {error}")
     return summarise_clicks(
         read.pages,
         fitted,
@@ -303,20 +309,25 @@ def click_summary(
         ranks=ranks,
         fewest_views=fewest_views,
         level=level,
-        remarks=[*read.notes, *fitted.check()],
+        remarks=remarks,
     )
 
 
 def examination_by_rank(fitted: FittedClickModel, pages: ResultPages) -> Floats:
     """The probability that users examine each rank: the expected clicks there over the attractiveness of its documents.
 
-    For PBM these are its parameters. For models whose users stop after clicks, it depends on the documents above.
+    For PBM these are its parameters. For models whose users stop after clicks, it depends on the documents above. NaN for
+    ranks that no documents connect with rank 1, if the model needs them.
     """
     places = pages.rank - 1
     clicks = np.bincount(places, weights=fitted.marginal(pages))
     attractive = np.bincount(places, weights=fitted.attractiveness[pages.pair])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(attractive > 0, clicks / attractive, np.nan)
+        examined = np.where(attractive > 0, clicks / attractive, np.nan)
+    if isinstance(fitted, FittedPositionBased):
+        apart = np.isnan(fitted.relative())[: len(examined)]
+        examined[: len(apart)][apart] = np.nan
+    return examined
 
 
 def _by_rank(pages: ResultPages, rank: Numbers, ranks: int, examined: Floats, level: float) -> tuple[RankClicks, ...]:

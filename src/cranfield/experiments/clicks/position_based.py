@@ -8,22 +8,25 @@ documents that were shown at both ranks, or a chain of such documents; without o
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cranfield.base.errors import DataError
+from cranfield.base.parameters import Flag
 from cranfield.experiments.clicks.em import Expectations, FittedScan, Maximum, by_rank, log_sum, maximise, ratio, sums
 from cranfield.experiments.clicks.model import FittedByEM
 from cranfield.experiments.clicks.result_pages import ClickCounts, ResultPages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Self
 
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.clicks.result_pages import Flags, Numbers
 
+RELATIVE = "relative to rank 1"
 MOST_RANKS = 1_000  # UBM has a parameter for each rank and each rank above it
 BLOCK = 2_000_000  # numbers that UBM's marginal probabilities hold at once
 
@@ -91,6 +94,11 @@ def connected_situations(cells: ExaminationCells) -> Numbers:
         lowest = new
 
 
+def anchored_parameter() -> Flag:
+    """The parameter that settles the factor which the log leaves open."""
+    return Flag("scale to an examination of 1 at rank 1, so that attractiveness is the click probability there")
+
+
 class PBM(FittedByEM):
     """Position-based model: users examine a rank with the probability of that rank, whatever they clicked above.
 
@@ -104,6 +112,7 @@ class PBM(FittedByEM):
     aliases = ("position-based",)
     reads_other_clicks = False
     formula = "P(click) = attractiveness(query, document) · examination(rank)"
+    anchored = anchored_parameter()
     reference = "Richardson, Dominowska & Ragno (2007); Craswell, Zoeter, Taylor & Ramsey (2008)"
 
     def fit(self, data: ClickCounts | ResultPages) -> FittedPBM:
@@ -111,9 +120,9 @@ class PBM(FittedByEM):
         cells = ExaminationCells.of(counts, counts.rank - 1, int(counts.rank.max(initial=1)))
         (attractiveness, examination), objective, change, examined = cells.maximum(self)
         connected = connected_situations(cells)
-        return FittedPBM(
-            self, counts.pairs, attractiveness, objective, change, examination, connected, examined=examined
-        )
+        what = (attractiveness, objective, change, examination, connected)
+        fitted = FittedPBM(self, counts.pairs, *what, examined=examined)
+        return fitted.scaled() if self.anchored else fitted
 
 
 class UBM(FittedByEM):
@@ -124,6 +133,7 @@ class UBM(FittedByEM):
     formula = (
         "P(click | clicks above) = attractiveness(query, document) · examination(rank, rank of the previous click)"
     )
+    anchored = anchored_parameter()
     reference = "Dupret & Piwowarski (2008)"
 
     def fit(self, data: ClickCounts | ResultPages) -> FittedUBM:
@@ -133,7 +143,9 @@ class UBM(FittedByEM):
         cells = ExaminationCells.of(counts, (counts.rank - 1) * ranks + counts.previous, ranks * ranks)
         (attractiveness, examination), objective, change, examined = cells.maximum(self)
         table, connected = examination.reshape(ranks, ranks), connected_situations(cells).reshape(ranks, ranks)
-        return FittedUBM(self, counts.pairs, attractiveness, objective, change, table, connected, examined=examined)
+        what = (attractiveness, objective, change, table, connected)
+        fitted = FittedUBM(self, counts.pairs, *what, examined=examined)
+        return fitted.scaled() if self.anchored else fitted
 
 
 def refuse_long_pages(ranks: int) -> None:
@@ -153,10 +165,10 @@ class FittedPositionBased(FittedScan):
     connected: Numbers
     """The lowest situation that each one is connected with, as `connected_situations` numbers them."""
 
-    rank_parameters = ("examination",)
+    rank_parameters = ("examination", RELATIVE)
 
     def parameters(self) -> Mapping[str, Floats]:
-        return {"examination": self.examination}
+        return {"examination": self.examination, RELATIVE: self.relative()}
 
     @property
     @abstractmethod
@@ -170,6 +182,13 @@ class FittedPositionBased(FittedScan):
         answer = np.full(len(examination), np.nan)
         answer[comparable] = examination[comparable] / examination[0]
         return answer
+
+    def scaled(self) -> Self:
+        """The same model with an examination of 1 at rank 1. Ranks that are examined more than rank 1 exceed 1."""
+        first = float(self.examination.flat[0])
+        if first <= 0:
+            return self
+        return replace(self, attractiveness=self.attractiveness * first, examination=self.examination / first)
 
     def check(self) -> list[str]:
         _, connected = self.without_click_above

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cranfield.base.errors import DataError
+from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.position_bias_methods import ONE_RANKER, POSITION_BIAS_METHODS
@@ -148,7 +148,8 @@ class PositionBias(Answer):
             own = [each for each in self.disagreements if (each.one, each.other) == (one, other)]
             p = min(each.p for each in own)
             where = in_words([each.rank for each in own])
-            yield f"{one} and {other} disagree by more than {MARGIN:.0%} at {where} (smallest p = {p:.2g}, Holm); {one} assumes less"
+            disagree = f"{one} and {other} disagree by more than {MARGIN:.0%} at {where}"
+            yield f"{disagree} (smallest p = {p:.2g}, Holm); {one} assumes less"
 
     def _trust_bias(self) -> Iterator[str]:
         ranks = [each.rank for each in self.trust if each.rank > 1]
@@ -209,7 +210,7 @@ def position_bias(
     `alpha` is the significance level of the tests for disagreements and for trust bias.
     """
     if not (math.isfinite(alpha) and 0 < alpha < 1):
-        raise DataError(f"alpha must be between 0 and 1, got {alpha:g}")
+        raise ConventionError(f"alpha must be between 0 and 1, got {alpha:g}")
     if not log.pages.clicked.any():
         raise DataError("the log has no clicks on its result pages, so no rank can be compared")
     chosen = _methods(log, methods)
@@ -321,7 +322,7 @@ def _gaps(estimate: RateRatios, clicks: Numbers) -> Iterator[str]:
     places = [place for place in range(len(clicks)) if clicks[place]]
     seen = _grouped(places, [int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.seen)])
     if len(seen) > 1:
-        yield f"{_joined(seen)} are not connected: no document was seen at both"
+        yield f"{_joined(seen)} are not connected: no document was seen at {'both' if len(seen) == 2 else 'two of them'}"
     for ranks in seen:
         parts = _grouped([rank - 1 for rank in ranks], [
             int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.reference)
@@ -339,8 +340,8 @@ def _grouped(places: Sequence[int], groups: Sequence[int]) -> list[list[int]]:
 
 
 def _joined(groups: Sequence[Sequence[int]]) -> str:
-    first, *rest = (in_words(group) for group in groups)
-    return f"{first} and {' and '.join(rest)}"
+    *others, last = (in_words(group) for group in groups)
+    return f"{', '.join(others)} and {last}"
 
 
 def in_words(ranks: Sequence[int]) -> str:

@@ -263,4 +263,4 @@ def _binomial_influence(
 
 def page(cls: type[PositionBiasMethod]) -> dict[str, Any]:
     """The description of a method, for listings and docs."""
-    return registry.page(cls)
+    return {**registry.page(cls), "evidence": cls.evidence}

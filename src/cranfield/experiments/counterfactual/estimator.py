@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.base.kernels.table import Floats
+    from cranfield.experiments.counterfactual.examination import Examination
     from cranfield.experiments.counterfactual.logged_pages import LoggedPages, Probabilities
     from cranfield.experiments.counterfactual.new_ranker import NewRanker, Placements
 
@@ -49,7 +50,7 @@ class Question:
     log: LoggedPages
     ranker: NewRanker
     probabilities: Probabilities | None = None
-    examination: Mapping[int, float] = field(default_factory=dict)  # by position, relative to the first
+    examination: Mapping[int, Examination] = field(default_factory=dict)  # by position, relative to the first
 
     @cached_property
     def placements(self) -> Placements:
@@ -114,7 +115,8 @@ def _known(probabilities: Probabilities | None, name: str) -> Floats:
 class PageValues(NamedTuple):
     """The influence of each page on an estimate, the mean weight of each page, and all single weights.
 
-    `rewards` are each page's clicks by their weights; `bias` is a bound of the estimate's bias, if it has one.
+    `rewards` are each page's clicks by their weights; `bias` is a bound of the estimate's bias, if it has one. `shifts` are
+    the changes of the estimate if a quantity that it takes over changes by its standard error, for each of them.
     """
 
     values: Floats
@@ -122,6 +124,7 @@ class PageValues(NamedTuple):
     rewards: Floats
     single: Floats
     bias: float = math.nan
+    shifts: Floats = np.zeros(0)
 
 
 class Estimator(Registered, ABC):
