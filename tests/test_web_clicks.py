@@ -129,7 +129,9 @@ def test_an_empty_log_or_another_folder_is_said_in_words(tmp_path: Path, inside:
 
 def test_a_model_that_does_not_converge_says_so_and_offers_more_iterations(site: Served) -> None:
     path = "/clicks.json?model=PBM(iterations%3D2)"
-    assert "PBM(iterations=2) did not converge" in waited(site, path)["error"]
+    values = waited(site, path)
+    assert "no examination: PBM(iterations=2) did not converge" in " ".join(values["notes"])
+    assert {row["examination"] for row in values["answer"]["ranks"]} == {None}
     text = site.client("vic", "viewer").get(path.replace(".json", "")).text
     assert "Try again as PBM(iterations=20)" in text
     assert "Try again" not in site.client("vic", "viewer").get("/clicks").text

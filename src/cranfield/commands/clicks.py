@@ -216,7 +216,7 @@ def click_summary(
     judgments = None if inputs.qrels is None else as_qrels(inputs.judgments, lenient=inputs.lenient).to_dict()
     table = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
     queries = None if table is None else table.queries
-    how |= {"model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
+    how |= {"needs_model": True, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
     return click_summary(log, judgments, queries, **how)
 
 

@@ -25,10 +25,10 @@ from cranfield.experiments.clicks.click_log import read_pages
 from cranfield.experiments.clicks.fits import fit_model
 from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.experiments.clicks.position_based import FittedPositionBased
+from cranfield.experiments.clicks.query_sessions import pages_of_queries
 from cranfield.experiments.log import EventLog
 from cranfield.formats.query_text import normalised
-from cranfield.stats.paired import mean_and_error, t_limits
-from cranfield.stats.proportions import wilson_over_clusters
+from cranfield.stats.proportions import mean_share, wilson_over_clusters
 
 if TYPE_CHECKING:
     import os
@@ -285,27 +285,34 @@ def click_summary(
     ranks: int = RANKS,
     fewest_views: int = FEWEST_VIEWS,
     level: float = LEVEL,
+    needs_model: bool = False,
 ) -> ClickSummary:
     """The summary of an event log, with a click model fitted to it; `judgments` are grades by topic and document.
 
     `queries` are the texts of the topics that the judgments belong to; see `grades_of_pairs`. The model is fitted to
-    queries with `min_sessions`; the counts are of all queries.
+    queries with `min_sessions`; the counts are of all queries. If the model cannot be fitted, a note says why, or with
+    `needs_model` a DataError.
     """
     refuse_below(1, min_sessions=min_sessions)
     chosen = CLICK_MODELS.named(model)
     with EventLog(log) as opened:
         read = read_pages(opened, lenient=lenient, memory=memory)
-    remarks, fitted = list(read.notes), None
+    remarks, fitted, pages = list(read.notes), None, read.pages
     try:
-        fitted = fit_model(chosen, read.pages)
-        remarks += fitted.check()
-    except DataError as error:  # clicks by rank can be shown without the model
+        pages, notes = pages_of_queries(read, min_sessions)
+        fitted = fit_model(chosen, pages)
+        left_out = notes[len(read.notes) :]
+        remarks += [*(f"the fit of {model} {note.replace(':', '', 1)}" for note in left_out), *fitted.check()]
+    except DataError as error:
+        if needs_model:
+            raise
         remarks.append(f"no examination: {error}")
     return summarise_clicks(
         read.pages,
         fitted,
         None if judgments is None else grades_of_pairs(read.pages.pairs, judgments, queries),
         model=model,
+        fitted_pages=pages,
         ranks=ranks,
         fewest_views=fewest_views,
         level=level,
@@ -380,18 +387,14 @@ def _by_grade(
             )
         sums = len(share), int(own.sum()), int(views[own].sum()), int(clicks[own].sum())
         rows.append(
-            GradeClicks(float(grade), *sums, *_mean(share, level, 1.0), *_mean(corrected[~np.isnan(corrected)], level))
+            GradeClicks(
+                float(grade),
+                *sums,
+                *mean_share(share, level),
+                *mean_share(corrected[~np.isnan(corrected)], level, np.inf),
+            )
         )
     return tuple(rows), *numbers
-
-
-def _mean(values: Floats, level: float, most: float = np.inf) -> tuple[float, float, float]:
-    """A mean with its t interval, within 0 and `most`; without one for a single value, or if all values are the same."""
-    if len(values) < 2 or np.ptp(values) == 0:
-        return float(values.mean()) if len(values) else np.nan, np.nan, np.nan
-    mean, error = mean_and_error(values[None, :])
-    low, high = t_limits(mean, error, len(values) - 1, ((1 - level) / 2,) * 2)
-    return float(mean[0]), max(0.0, float(low[0])), min(most, float(high[0]))
 
 
 def grades_of_pairs(

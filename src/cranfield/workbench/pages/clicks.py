@@ -21,7 +21,8 @@ def clicks(request: PageRequest) -> Page:
     options = {name: value for name, value in judgment_options(request).items() if name != "measures"}
     models = list(dict.fromkeys([*CLICK_MODELS, model]))  # a model with parameters is in no list
     values = {"events": there, "model": model}
-    patient = with_more_iterations(model) if job is not None and UNCONVERGED in job.why else ""
+    unconverged = job is not None and any(UNCONVERGED in each for each in job.notes)
+    patient = with_more_iterations(model) if unconverged else ""
     context = {"models": models, "patient": patient, **options}
     return answer_page(request, "Clicks", "clicks.html", values, context, job)
 
