@@ -5,18 +5,21 @@ Every world has the clicks per page that the new ranker really gets, so tests ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cranfield.experiments.clicks.result_pages import QueryDocuments, ResultPages
 from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
+from cranfield.experiments.counterfactual.examination import Examination
 from cranfield.experiments.counterfactual.logged_pages import LoggedPages
 from cranfield.experiments.counterfactual.new_ranker import NewRanker, PolicyTable, RankedLists
 from cranfield.stats.importance_weights import clustered_interval, weight_support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class ItemWorld:
     """Single items: each draws a click with a probability of its own; two softmax policies choose it."""
 
     def __init__(
-        self, items: int = 20, queries: int = 5, spread: float = 0.7, seed: int = 0, rate: float = 0.2
+        self, items: int = 20, queries: int = 5, spread: float = 0.7, seed: int = 0, rate: float = 0.25
     ) -> None:
         rng = np.random.default_rng(seed)
         self.rates = rng.uniform(0.02, rate, (queries, items))
@@ -86,7 +89,7 @@ class ListWorld:
         names = {f"q{q}": [f"d{d}" for d in own] for q, own in enumerate(self.lists)}
         self.ranker: NewRanker = RankedLists("new", names)
         self.truth = float(np.mean([self._clicks(q, own).sum() for q, own in enumerate(self.lists)]))
-        self.curve = {rank: float(one) for rank, one in enumerate(self.examination, 1)}
+        self.curve = {rank: Examination(float(one)) for rank, one in enumerate(self.examination, 1)}
 
     def _clicks(self, query: int, documents: Any) -> Any:
         """The probability of a click at each rank."""
@@ -95,29 +98,42 @@ class ListWorld:
             return attraction * self.examination
         return attraction * np.concatenate(([1.0], np.cumprod(1 - attraction)[:-1]))
 
-    def shown(self, rng: np.random.Generator, query: Any, lists: Any) -> LoggedPages:
-        """The log of these lists, with clicks."""
-        attracted = rng.random(lists.shape) < self.attraction[query[:, None], lists]
+    def shown(self, rng: np.random.Generator, query: Any, lists: Any, unit: Any = None) -> LoggedPages:
+        """The log of these lists, with clicks; some units like everything more than others."""
+        likes = 1.0 if unit is None else rng.uniform(0.5, 1.5, int(unit[-1]) + 1)[unit][:, None]
+        attracted = rng.random(lists.shape) < self.attraction[query[:, None], lists] * likes
         if self.cascade:
             clicked = attracted & (np.cumsum(attracted, axis=1) == 1)
         else:
             clicked = attracted & (rng.random(lists.shape) < self.examination)
-        return log_of(query, lists, clicked, documents=lists.shape[1])
+        return log_of(query, lists, clicked, unit, documents=lists.shape[1])
 
     def shuffled(self, rng: np.random.Generator, pages: int) -> LoggedPages:
         """Pages in random order."""
         query = rng.integers(len(self.lists), size=pages)
         return self.shown(rng, query, np.argsort(rng.random((pages, self.lists.shape[1])), axis=1))
 
-    def variants(self, rng: np.random.Generator, pages: int, arms: int = 3) -> LoggedPages:
-        """An A/B test of fixed lists, one of which is the new one."""
+    def variants(self, rng: np.random.Generator, pages: int, arms: int = 3, per_unit: int = 1) -> LoggedPages:
+        """An A/B test of fixed lists, one of which is the new one; units draw their list once for all their pages."""
         others = list(permutations(range(self.lists.shape[1])))[1 : arms * 5 : 5][: arms - 1]
         query = rng.integers(len(self.lists), size=pages)
-        arm = rng.integers(arms, size=pages)
-        lists = np.array(
-            [self.lists[q] if a == 0 else np.array(others[a - 1]) for q, a in zip(query, arm, strict=True)]
-        )
-        return self.shown(rng, query, lists)
+        unit = np.arange(pages) // per_unit
+        arm = rng.integers(arms, size=pages)[unit]
+        fixed = [np.tile(own, (len(self.lists), 1)) for own in others]
+        return self.shown(rng, query, np.stack([self.lists, *fixed])[arm, query], unit)
+
+    def noisy_curve(self, error: float) -> Callable[[int], dict[int, Examination]]:
+        """The examination of each log, estimated with a relative error at every position but the first."""
+
+        def of_log(number: int) -> dict[int, Examination]:
+            noise = 1 + error * np.random.default_rng([9, number]).normal(size=len(self.examination))
+            values = np.where(np.arange(len(noise)) > 0, self.examination * noise, 1.0)
+            errors = np.where(np.arange(len(noise)) > 0, values * error, 0.0)
+            return {
+                rank: Examination(float(v), float(e)) for rank, (v, e) in enumerate(zip(values, errors, strict=True), 1)
+            }
+
+        return of_log
 
     def fixed(self, rng: np.random.Generator, pages: int) -> LoggedPages:
         """One list per query: the documents in the order of their numbers."""
@@ -131,7 +147,7 @@ def coverage(
     truth: float,
     estimators: Sequence[str],
     randomised: str | None = None,
-    examination: dict[int, float] | None = None,
+    examination: Callable[[int], dict[int, Examination]] | None = None,
     minus_log: Callable[[LoggedPages], float] | None = None,
 ) -> dict[str, Coverage]:
     """How often the 95 % intervals of each estimator cover the truth.
@@ -139,14 +155,14 @@ def coverage(
     With `minus_log`, the difference from the log is estimated; the function gives the log's true rate.
     """
     rows: dict[str, list[tuple[float, ...]]] = {each: [] for each in estimators}
-    for log in logs:
+    for number, log in enumerate(logs):
         known = None if examination is not None else log.probabilities(randomised)
-        question = Question(log, ranker, known, examination or {})
+        question = Question(log, ranker, known, examination(number) if examination is not None else {})
         for each in estimators:
             pages = ESTIMATORS.named(each).estimate(question)
             values = pages.values - log.clicks if minus_log else pages.values
             target = truth - minus_log(log) if minus_log else truth
-            one = clustered_interval(values, log.unit)
+            one = clustered_interval(values, log.unit, variance=float(np.square(pages.shifts).sum()))
             support = weight_support(pages.weights, pages.rewards, log.unit, pages.single)
             inside = one.low <= target <= one.high
             rows[each].append(

@@ -297,3 +297,10 @@ def test_streamed_counts_against_the_counts_of_all_pages(batch, log, monkeypatch
     assert pages.pairs.names() == counts.pairs.names() == sorted(pages.pairs.names())
     assert as_counter(counts.pairs, counts) == as_counter(pages.pairs, ClickCounts.of(pages))
     assert counts.pages == len(pages) == 5
+    of_ranks = count_clicks(whole, other_clicks=False).counts
+    assert (of_ranks.knows_other_clicks, counts.knows_other_clicks) == (False, True)
+    for name, weights in (("views", of_ranks.views), ("clicks", of_ranks.clicks)):
+        table, own = np.zeros((2, len(pages.pairs), 4), np.int64)
+        np.add.at(own, (of_ranks.pair, of_ranks.rank), weights)
+        np.add.at(table, (counts.pair, counts.rank), getattr(counts, name))
+        assert own.tolist() == table.tolist()

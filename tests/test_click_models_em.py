@@ -27,13 +27,16 @@ from click_enumeration import (
     total,
     with_clicks,
 )
+from clicked import write_searches
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.chains import Heads, Tails
 from cranfield.experiments.clicks.click_chain import CCM, ClickChainExpectation, FittedCCM
+from cranfield.experiments.clicks.click_summary import click_summary
 from cranfield.experiments.clicks.dynamic_bayesian import DBN, DynamicBayesianExpectation, FittedDBN
 from cranfield.experiments.clicks.position_based import PBM, UBM, ExaminationCells, FittedPBM, FittedUBM
 from cranfield.experiments.clicks.result_pages import ClickCounts, QueryDocuments, ResultPages
 from hypotheses import examples
+from shell import cranfield
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -276,6 +279,15 @@ def test_the_maximum_is_where_the_objective_has_no_slope(model):
                 assert objective(replace(fitted, **{name: moved}), pages) < fitted.objective[-1]
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_the_start_value_does_not_decide_where_the_iterations_end(model):
+    pages = recovered(model(), 300, seed=0)[2]
+    ends = [model(start=start, iterations=5000, tolerance=1e-9).fit(pages) for start in (0.05, 0.5, 0.95)]
+    for end in ends:
+        assert end.objective[-1] == pytest.approx(ends[0].objective[-1], abs=1e-6)
+        np.testing.assert_allclose(end.attractiveness, ends[0].attractiveness, atol=1e-4)
+
+
 # PyClick
 
 
@@ -427,6 +439,18 @@ def test_iterations_that_end_too_early_are_refused():
     assert PBM().fit(pages).check() == []
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_iterations_end_when_no_parameter_changes_by_the_tolerance(model):
+    pages = simulated(model(), 300, seed=1)
+    fitted = model(tolerance=0.003).fit(pages)
+    count = len(fitted.objective)
+    assert fitted.change < 0.003
+    assert model(iterations=count - 1, tolerance=0).fit(pages).change >= 0.003
+    again = model(iterations=count, tolerance=0).fit(pages)
+    assert again.attractiveness.tolist() == fitted.attractiveness.tolist()
+    assert fitted.check() == []
+
+
 @pytest.mark.parametrize("model", [PBM, UBM])
 def test_a_list_in_one_order_only_is_refused(model):
     """Attractiveness and examination are not told apart, and the iterations converge all the same."""
@@ -435,6 +459,19 @@ def test_a_list_in_one_order_only_is_refused(model):
     with pytest.raises(DataError, match="no document was shown both at rank 1 and at another rank"):
         fitted.check()
     assert np.isnan(fitted.relative()[1:]).all()
+
+
+@pytest.mark.parametrize("model", [PBM, UBM])
+def test_an_anchored_model_examines_rank_1_always_and_predicts_the_same(model):
+    _, true, pages = recovered(model(), 10_000, seed=0)
+    free, anchored = model().fit(pages), model(anchored=True).fit(pages)
+    assert anchored.examination.flat[0] == 1
+    assert 0.5 < free.examination.flat[0] < 0.95
+    np.testing.assert_allclose(anchored.marginal(pages), free.marginal(pages), rtol=1e-9)
+    np.testing.assert_allclose(anchored.conditional(pages), free.conditional(pages), rtol=1e-9)
+    # the prior alone decides the scale of the free one
+    errors = [np.mean(each.attractiveness / true.scaled().attractiveness) - 1 for each in (anchored, free)]
+    assert abs(errors[0]) < 0.02 < 0.1 < errors[1]
 
 
 @pytest.mark.parametrize("model", [PBM, UBM])
@@ -476,3 +513,43 @@ def test_pages_without_rows_and_ranks_that_were_never_seen_have_a_probability(mo
     for chances in (fitted.marginal(longer), fitted.conditional(longer)):
         assert np.all((chances > 0) & (chances < 1))
     assert fitted.simulate(longer, np.random.default_rng(0)).dtype == np.bool_
+
+
+def searches(orders: list[str]) -> Any:
+    """A search of each user for each order and each set of clicks, as `write_searches` takes them."""
+    each = [(order, clicks) for order in orders for clicks in product((0, 1), repeat=len(order))]
+    return [
+        (f"u{number}", "q", order, [rank for rank, click in enumerate(clicks, 1) if click])
+        for number, (order, clicks) in enumerate(each)
+    ]
+
+
+def test_the_command_refuses_what_a_log_does_not_determine(tmp_path):
+    log = write_searches(tmp_path / "log", searches(["abcd"]))
+    refused = cranfield("online", "clicks", log, "--model", "UBM")
+    assert refused.code == 3
+    assert "UBM: no document was shown both at rank 1 and at another rank" in refused.err
+    early = cranfield("online", "clicks", log, "--model", "DBN(iterations=1)")
+    assert early.code == 3
+    assert "DBN(iterations=1) did not converge: " in early.err
+    every = cranfield("online", "clicks", log, "--model", "all")
+    assert every.code == 0
+    assert "PBM was not fitted: PBM: no document was shown both at rank 1" in every.both
+
+
+def test_the_command_says_which_ranks_are_not_comparable(tmp_path):
+    log = write_searches(tmp_path / "log", searches(["abcd", "bacd", "abdc", "badc"]))
+    answer = cranfield("online", "clicks", log, "--model", "PBM", "--holdout", "0", "--format", "json")
+    assert answer.code == 0
+    content = json.loads(answer.out)
+    assert content["parameters"]["relative to rank 1"][2:] == [None, None]
+    assert any("no documents connect rank 1 with ranks 3, 4" in note for note in content["notes"])
+
+
+def test_a_summary_of_clicks_has_no_examination_where_the_log_does_not_determine_it(tmp_path):
+    one = click_summary(write_searches(tmp_path / "one", searches(["abcd"])))
+    assert np.isnan([row.examination for row in one.ranks]).all()
+    assert any(note.startswith("no examination: PBM: no document was shown both at rank 1") for note in one.notes())
+    two = click_summary(write_searches(tmp_path / "two", searches(["abcd", "bacd", "abdc", "badc"])))
+    assert np.isnan([row.examination for row in two.ranks]).tolist() == [False, False, True, True]
+    assert any("no documents connect rank 1 with ranks 3, 4" in note for note in two.notes())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cranfield.base.errors import DataError
+from cranfield.pooling.topic_sampling import TOPIC_DESIGNS
 from cranfield.stats.sampled_means import (
     ALL_CERTAIN,
     NO_CHANGE,
@@ -28,38 +29,16 @@ VALUES = np.array([0.9, 0.1, 0.6, 0.0, 0.3])
 # samples of a population
 
 
+DESIGNS = {name: TOPIC_DESIGNS.named(name) for name in ("systematic", "pareto")}
+
+
 def by_size(sizes: np.ndarray, n: int) -> np.ndarray:
     """Inclusion probabilities in proportion to size, for samples of n; items that would exceed 1 are certain."""
-    certain = np.full(len(sizes), len(sizes) <= n)
-    while not certain.all():
-        chances = np.where(certain, 1.0, (n - certain.sum()) * sizes / sizes[~certain].sum())
-        if not (chances[~certain] >= 1).any():
-            return chances
-        certain |= chances >= 1
-    return np.ones(len(sizes))
-
-
-def systematic(chances: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every n-th point on a line of the shuffled items, each as long as its probability (Madow, 1949)."""
-    others = rng.permutation(np.flatnonzero(chances < 1))
-    if not len(others):
-        return np.arange(len(chances))
-    ends = np.cumsum(chances[others])
-    places = np.searchsorted(ends, np.arange(round(ends[-1])) + rng.random())
-    return np.concatenate([np.flatnonzero(chances >= 1), others[places.clip(max=len(others) - 1)]])
+    return DESIGNS["pareto"].probabilities(sizes, n)
 
 
 def pareto(chances: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The items with the smallest odds of a random number over those of their probability (Rosén, 1997)."""
-    others = np.flatnonzero(chances < 1)
-    if not len(others):
-        return np.arange(len(chances))
-    p, u = chances[others], rng.random(len(others))
-    m = round(float(p.sum()))
-    return np.concatenate([np.flatnonzero(chances >= 1), others[np.argpartition(u * (1 - p) / ((1 - u) * p), m)[:m]]])
-
-
-SAMPLERS = {"systematic": systematic, "pareto": pareto}
+    return DESIGNS["pareto"].draw(chances, rng)
 
 
 def zipf(exponent: float, n: int = 20_000) -> np.ndarray:
@@ -326,14 +305,14 @@ def coverage(y: np.ndarray, sizes: np.ndarray, n: int, sampler: str, samples: in
     rng, chances = np.random.default_rng(seed), by_size(sizes, n)
     true, inside = np.average(y, weights=sizes), 0
     for _ in range(samples):
-        outcome = t_of_sample(y, sizes, chances, SAMPLERS[sampler](chances, rng))
+        outcome = t_of_sample(y, sizes, chances, DESIGNS[sampler].draw(chances, rng))
         inside += outcome.low <= true <= outcome.high
     return inside / samples
 
 
 SETTINGS = pytest.mark.parametrize("exponent", [0.7, 1.0, 1.3])
 KINDS = pytest.mark.parametrize("kind", ["zeros", "falling", "both"])
-BY = pytest.mark.parametrize("sampler", SAMPLERS)
+BY = pytest.mark.parametrize("sampler", DESIGNS)
 
 
 @SETTINGS
@@ -374,7 +353,7 @@ def test_p_of_no_difference_is_at_most_a_twentieth_in_one_of_twenty_samples(samp
     d = difference(20_000, rng)
     d -= np.average(d, weights=sizes)
     chances = by_size(sizes, 200)
-    p = [t_of_sample(d, sizes, chances, SAMPLERS[sampler](chances, rng)).p for _ in range(samples)]
+    p = [t_of_sample(d, sizes, chances, DESIGNS[sampler].draw(chances, rng)).p for _ in range(samples)]
     slack = 0.02 if samples < 5000 else 0
     assert 0.03 - slack <= np.mean(np.array(p) <= 0.05) <= 0.07 + slack
 
@@ -394,7 +373,7 @@ def test_intervals_of_a_stratified_sample_cover_the_mean_of_all_traffic(sampler,
     true, inside = np.average(y, weights=sizes), 0
     for _ in range(samples):
         places = [np.flatnonzero(strata == h) for h in range(3)]
-        items = np.concatenate([there[SAMPLERS[sampler](chances[there], rng)] for there in places])
+        items = np.concatenate([there[DESIGNS[sampler].draw(chances[there], rng)] for there in places])
         outcome = t_of_sample(y, sizes, chances, items, strata)
         inside += outcome.low <= true <= outcome.high
     slack = 0.02 if samples < 5000 else 0

@@ -17,6 +17,7 @@ from cranfield import Scores, compare, evaluate, fuse, pool, read_run
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.comparison.gate.gate import gate
 from cranfield.experiments import Keys, credit, interleave
+from cranfield.experiments.clicks.position_bias import position_bias
 from cranfield.experiments.design import design, proportion
 from cranfield.judging import Event, current_events
 from cranfield.judging.llm.probes import PROBES, changes
@@ -26,6 +27,7 @@ from cranfield.stats.consensus.method import METHODS as CONSENSUS
 from cranfield.stats.consensus.preference import METHODS_OF_PREFERENCES
 from cranfield.stats.sequential import spending
 from cranfield.workbench.question import QUESTIONS
+from ranked_worlds import RankedWorld
 from shell import EXAMPLES, cranfield, generator
 from test_online_metrics import example as online_example
 from test_online_metrics import levels
@@ -197,6 +199,42 @@ def test_user_models(tmp_path):
     assert "Clicks on whatever stands first" in " ".join(cranfield("online", "users").out.split())
     for verb in ("simulate", "bridge"):
         assert re.search(r"\btop\b", cranfield("online", verb, "--help-all").out)
+
+
+def test_click_models():
+    ours, theirs = (
+        json.loads(cranfield("online", "clicks", "online/clicks-log", "--model", name, "--format", "json").out)["pairs"]
+        for name in ("Patient", "DocumentCTR")
+    )
+    assert ours == theirs
+    assert "who look at everything" in " ".join(cranfield("online", "click-models").out.split())
+    assert "patient" in cranfield("online", "clicks", "--help-all").out
+
+
+def test_click_values():
+    answer = cranfield("online", "qrels", "online/log", "--of", "Charm", "--least-views", 1, "--format", "json")
+    assert {row["value"] for row in json.loads(answer.out)["judgments"]} == {0.5}
+    assert "charm" in cranfield("online", "qrels", "--help-all").out
+
+
+def test_click_preference_rules():
+    line = ["online", "preferences", "online/clicks-log", "--rule", "Top-click", "--format", "json"]
+    assert json.loads(cranfield(*line).out)["rule"] == "top-click"
+    assert "top-click" in cranfield("online", "preferences", "--help-all").out
+
+
+def test_position_bias_methods():
+    bias = position_bias(RankedWorld("variants", ranks=3, units=60).draw(1), ["tireless"])
+    assert bias.examination == {1: 1.0, 2: 1.0, 3: 1.0}
+    assert "Users who examine every rank" in " ".join(cranfield("online", "bias-methods").out.split())
+
+
+def test_counterfactual_estimators():
+    line = ["online", "counterfactual", "online/bandit.csv", "uniform", "--estimator", "EveryClick", "--format", "json"]
+    answer = json.loads(cranfield(*line).out)
+    assert answer["estimates"][0]["value"] == answer["clicks_per_page"]
+    assert "Each page counts as it is" in " ".join(cranfield("online", "estimators").out.split())
+    assert "every-click" in cranfield("online", "counterfactual", "--help-all").out
 
 
 def test_systems(tmp_path):

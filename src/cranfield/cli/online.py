@@ -16,7 +16,18 @@ import click
 from cranfield.base.errors import DataError
 from cranfield.cli import options
 from cranfield.cli.options import COUNT, NEW_FILE, NEW_FOLDER, OUTPUT, RegistryName, option, rare
-from cranfield.cli.output import FOR_PEOPLE, add_listing, limits, note, notes, put, rendered, show, show_answer
+from cranfield.cli.output import (
+    FOR_PEOPLE,
+    add_listing,
+    is_chart,
+    limits,
+    note,
+    notes,
+    put,
+    rendered,
+    show,
+    show_answer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -350,14 +361,24 @@ def _clicks(log: str, **typed: Any) -> None:
     """Fit click models to a log.
 
     A click model tells attractive documents from documents at attractive ranks. LOG may also be a table of counts with the
-    columns query, document, rank, views and clicks, which CTR models and PBM can use.
+    columns query, document, rank, views and clicks, which CTR models and PBM can use. -o FILE.svg (png, pdf, html, vl.json)
+    draws clicks and examination by rank; click-summary adds judgments.
 
     \b
     $ cranfield online clicks online/clicks-log --model all
     """
-    from cranfield.commands.clicks import click_models
+    from cranfield.commands.clicks import click_models, click_summary
+    from cranfield.inputs.inputs import Inputs
 
-    show_answer(click_models, log, **typed)
+    if not is_chart(typed["output"]):
+        show_answer(click_models, log, **typed)
+        return
+    if typed["model"] == "all":
+        raise click.UsageError("a chart shows one click model; name it with --model")
+    options.refuse_idle("does not change a chart", "exact", "holdout", "seed")
+    how = {name: typed[name] for name in ("shape", "output", "verbose", "model", "memory")}
+    how |= {} if typed["min_sessions"] is None else {"min_sessions": typed["min_sessions"]}
+    show_answer(click_summary, log, Inputs(lenient=typed["lenient"]), **how)
 
 
 @add_listing(command, "click-models", "click_models", "click_model")
@@ -371,14 +392,15 @@ def _click_models() -> None:
 
 @command.command("qrels")
 @click.argument("log", type=options.INPUT)
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option(
     "--model MODEL",
-    "Click model whose parameters are the values; parameters follow in brackets.  [default: SDBN]",
+    "Click model whose parameters are the values; parameters follow in brackets.  [default: 'SDBN(exact=yes)']",
 )
 @option(
     "--of VALUE value",
-    "Value of a document: attractiveness (probability of a click once examined), satisfaction (of a click), both "
-    "(their product), or coec (clicks over expected clicks, which needs no model).",
+    "Value of a document. It is one of {click_values}. These are the probability of a click once examined, that a click "
+    "satisfies, their product, and clicks over expected clicks.",
     default="attractiveness",
 )
 @option(
@@ -397,24 +419,147 @@ def _click_models() -> None:
 @option(
     "--topics-file", "File with the queries of topics. Judgments are then named by topic; other queries are left out."
 )
+@option(
+    "--against QRELS",
+    "Judgments of people to compare with: the order of the RUNs (tau), of documents (AUC), and grades (kappa).",
+)
+@option("-m --measures", "Measures that order the runs, with --against.  [default: nDCG@10]")
+@rare("--rel", "Lowest relevant grade of people, with --against.  [default: 1, or the collection's]")
+@rare("--seed", "Seed for the random numbers of the bootstrap, with --against.")
 @option("--lenient")
 @rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
 @options.shape("text", "json", "csv", "tsv")
 @option("--verbose")
-def _qrels(log: str, **typed: Any) -> None:
+def _qrels(log: str, against: str | None, **typed: Any) -> None:
     """Turn clicks into judgments with intervals.
 
     Each query and document gets a value and its 95% interval. eval, compare and report take the file as qrels; judge add takes
     it as labels of the source clicks.
 
     \b
-    $ cranfield online qrels online/log -o clicks.csv
+    $ cranfield online qrels online/clicks-log -o clicks.csv
     """
     from cranfield.commands.clicks import click_qrels
 
     if typed["thresholds"]:
         options.refuse_idle("does not go with --thresholds", "quantiles")
-    show_answer(click_qrels, log, **typed)
+    reading = {name: typed.pop(name) for name in ("runs", "measures", "rel")}
+    if against is None:
+        if reading["runs"]:
+            raise click.UsageError("runs are ranked by clicks and by people: --against QRELS names people's judgments")
+        options.refuse_idle("goes with --against", "measures", "rel", "seed")
+    else:
+        reading = options.with_inputs({**reading, "qrels": against, "topics_file": typed["topics_file"]})
+    show_answer(click_qrels, log, against=reading.get("inputs"), **typed)
+
+
+@command.command("preferences")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--rule RULE",
+    "Rule that makes a click a preference. It is one of {preference_rules}.",
+    default="skip-above",
+)
+@option(
+    "-o --output FILE",
+    "File of preferences to write, which --preferences of eval reads.",
+    name="path",
+    type=NEW_FILE,
+)
+@option("--least-votes N", "Number of votes that a pair of documents must have.", type=COUNT, default=3)
+@option(
+    "--topics-file", "File with the queries of topics. Preferences are then named by topic; other queries are left out."
+)
+@option("--lenient")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.shape("text", "json", "csv", "tsv")
+@option("--verbose")
+def _preferences(log: str, **typed: Any) -> None:
+    """Turn clicks into preferences between documents.
+
+    A click on a document and none on one above it is a vote for the first. The majority of votes decides.
+
+    \b
+    $ cranfield online preferences online/clicks-log
+    """
+    from cranfield.commands.clicks import click_preferences
+
+    show_answer(click_preferences, log, **typed)
+
+
+@command.command("position-bias")
+@click.argument("log", type=options.INPUT)
+@option(
+    "--method METHOD methods",
+    "Method of estimation. It is one of {position_bias_methods}; parameters follow in brackets, as in "
+    "'em(iterations=10000)'.  [default: swaps, harvested and em, as far as the log serves them]",
+    multiple=True,
+)
+@option("--experiment NAME", "Experiment whose variants are the rankers.  [default: the only one of the log]")
+@option("-k --depth K depth", "Number of ranks to compare.  [default: all]", type=COUNT)
+@option("--alpha", "Significance level of the tests for disagreement and for trust bias.")
+@option(
+    "-o --output FILE",
+    "File to write the curve to, which counterfactual reads as --position-bias. Its ending is csv, tsv or jsonl.",
+    name="path",
+    type=NEW_FILE,
+)
+@option("--lenient")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.shape("text", "json", "csv", "tsv")
+@option("--verbose")
+def _position_bias(log: str, **typed: Any) -> None:
+    """Estimate how often users examine each rank.
+
+    Clicks on the same document at several ranks are compared. Swaps and rankers assigned at random (A/B tests, interleaving)
+    need no model; em fits one. Every curve is relative to rank 1, or to the first rank that documents connect.
+
+    \b
+    $ cranfield online position-bias online/log
+    """
+    from cranfield.commands.clicks import estimate_position_bias
+
+    show_answer(estimate_position_bias, log, **typed)
+
+
+@add_listing(command, "bias-methods", "position_bias_methods", "position_bias_method")
+def _bias_methods() -> None:
+    """List the methods of position bias, or explain one.
+
+    \b
+    $ cranfield online bias-methods harvested
+    """
+
+
+@command.command("click-summary")
+@click.argument("log", type=options.INPUT)
+@click.argument("qrels", required=False, type=options.COLLECTION)
+@option("--model MODEL", "Click model that says how far users look; parameters follow in brackets.", default="PBM")
+@option("--topics-file")
+@option("--ranks N", "Number of ranks to show.", type=COUNT, default=10)
+@option(
+    "--least-views N fewest_views",
+    "Number of times a document must have been shown for a query to count by grade.",
+    type=COUNT,
+    default=10,
+)
+@option("--min-sessions N", "Number of sessions of a query that the click model is fitted to.", type=COUNT, default=2)
+@option("--lenient", "Leave out clicks and pages that contradict each other, and report their number.")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.answer("table", "json", "csv", "tsv", "markdown", "html")
+@option("--digits")
+def _click_summary(**typed: Any) -> None:
+    """Summarise clicks by rank and by judged grade.
+
+    The table of ranks shows the share of pages with a click, and how often users examine the rank. With QRELS, a second
+    table shows the click-through of each grade, as it is and corrected for position. -o FILE.svg writes both as charts.
+
+    \b
+    $ cranfield online click-summary online/shop-log
+    """
+    from cranfield.commands.clicks import click_summary
+
+    show_answer(click_summary, **options.with_inputs(typed))
 
 
 @add_listing(command, "metrics", "online_metrics", "online_metric")
@@ -540,9 +685,10 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option(
     "--estimator NAME estimators",
     "Estimator. It is one of {counterfactual_estimators}; parameters follow in brackets, as in 'clipped-ips(maximum=5)'.  "
-    "[default: every one that the log allows]",
+    "[default: every unbiased one that the log allows]",
     multiple=True,
 )
+@option("--from format", "Format of the log, if it is a file.  [default: detected]", type=RegistryName("event_formats"))
 @option(
     "--propensity ATTRIBUTE",
     "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "
@@ -550,8 +696,8 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 )
 @option(
     "--randomised HOW",
-    "How the log was randomised, if its events do not say: shuffled (the documents of each page in random order) or lists "
-    "(each search drew one of several lists, as in an A/B test).",
+    "Randomisation of the log, if its events do not state it. In shuffled, the documents of each page are in random order. In "
+    "lists, each search or unit drew one of several lists at random, as in an A/B test.",
     type=click.Choice(["shuffled", "lists"]),
 )
 @option(
@@ -560,15 +706,14 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
     "position-based estimator.",
 )
 @option("-k --depth K depth", "Number of documents of each page that count.  [default: all]", type=COUNT)
-@option("--confidence level")
+@option("--confidence level", was=[])
 @option("--lenient")
 @option("--topics-file")
-@option("--ignore-case")
 @options.run_format
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @option("--digits")
 def _counterfactual(log: str, **typed: Any) -> None:
-    """Estimate the clicks that a ranker would get which was never shown.
+    """Estimate the clicks of a ranker that was never shown.
 
     LOG is a log's folder or a file of events, such as logged bandit data. RUN is a run, a table of probabilities (query,
     document, rank, probability), or the word uniform. The answer says when the log hardly supports it.

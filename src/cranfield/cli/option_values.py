@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 MEMBERS = {  # the module that has the names, and what holds them: a registry, a tuple, or a function
     "agreement_views": "judging.agreement:VIEWS",
     "click_models": "experiments.clicks.model:CLICK_MODELS",
+    "click_values": "experiments.clicks.values:CLICK_VALUES",
     "collections": "formats.collection_folder:bundled_names",
     "counterfactual_estimators": "experiments.counterfactual.estimator:ESTIMATORS",
     "event_formats": "formats.event_files.format:EVENT_FORMATS",
@@ -25,6 +26,8 @@ MEMBERS = {  # the module that has the names, and what holds them: a registry, a
     "label_sources": "judging.event:SOURCES",
     "norms": "retrieval.fusion:NORMS",
     "policies": "judging.policies:policies",
+    "preference_rules": "experiments.clicks.preferences:PREFERENCE_RULES",
+    "position_bias_methods": "experiments.clicks.position_bias_methods:POSITION_BIAS_METHODS",
     "prompts": "judging.llm.questions:bundled",
     "roles": "store.roles:ROLES",
     "round_orders": "judging.round_plan:ORDERS",

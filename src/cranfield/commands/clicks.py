@@ -7,21 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import refuse_below
+from cranfield.base.results import Both
 from cranfield.base.text_layout import name_list
 from cranfield.experiments.clicks.judgments import ClickJudgments, judge_by_clicks
+from cranfield.experiments.clicks.preferences import (
+    LEAST_VOTES,
+    PREFERENCE_RULES,
+    ClickPreferences,
+    prefer_by_clicks,
+)
 from cranfield.experiments.clicks.values import CLICK_VALUES
 from cranfield.experiments.log import EventLog
 from cranfield.formats.streams import write_bytes
+from cranfield.formats.uncertain_qrels import as_table, holds_columns
 from cranfield.inputs.topics import queries_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.experiments.clicks.click_summary import ClickSummary
     from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
+    from cranfield.experiments.clicks.people_agreement import ClickAgreement
+    from cranfield.experiments.clicks.position_bias import PositionBias
     from cranfield.experiments.clicks.result_pages import ResultPages
+    from cranfield.inputs.inputs import Inputs
 
-MODEL = "SDBN"
+MODEL = "SDBN(exact=yes)"  # the published counts of SDBN are too high
+MEASURES = ("nDCG@10",)
 ALL = "all"
 HOLDOUT = 0.25  # the share of units that quality is measured on
 
@@ -63,8 +76,8 @@ def click_models(
     share = HOLDOUT if holdout is None else holdout
     if model == ALL:
         return compare_models(chosen, hold_out(read, share, seed), notes)
-    counts = ClickCounts.of(pages)
-    fitted = fit_model(chosen[0], pages if chosen[0].needs_pages else counts)
+    fitted = fit_model(chosen[0], pages)
+    counts = ClickCounts.of(pages, other_clicks=False)
     views, clicks = counts.by(counts.pair, len(counts.pairs))
     if not share:
         return ClickModelFit(fitted, len(pages), views, clicks, remarks=tuple(notes))
@@ -102,37 +115,126 @@ def click_qrels(
     topics_file: str | None = None,
     lenient: bool = False,
     memory: str | None = None,
+    against: Inputs | None = None,
+    seed: int = 0,
     **grading: Any,
-) -> ClickJudgments:
+) -> ClickJudgments | Both:
     """Judgments from the clicks of an event log, written to a file if `path` names one.
 
-    `grading` are least_views, thresholds and quantiles.
+    `grading` are least_views, thresholds and quantiles. `against` are people's judgments, with runs and measures: the answer
+    then begins with how well both agree.
     """
     from cranfield.experiments.clicks.click_log import read_pages
 
     asked = CLICK_VALUES.named(value)
     if model is not None and not asked.of_model:
         raise ConventionError(f"{asked.name} needs no click model; leave the model out")
-    queries: Mapping[str, str] | None = queries_of(topics_file, None)
+    queries: Mapping[str, str] | None = queries_of(topics_file, None if against is None else against.collection)
     with EventLog(log) as opened:
         read = read_pages(opened, lenient=lenient, memory=memory)
     fitted = fit(model or MODEL, read.pages) if asked.of_model else None
-    judgments = judge_by_clicks(read.pages, asked, fitted, queries=queries, where=topics_file or "", **grading)
+    judgments = judge_by_clicks(
+        read.pages, asked, fitted, queries=queries, where=topics_file or "the collection", **grading
+    )
     judgments.remarks.extend([*read.notes, *(fitted.check() if fitted else [])])
     if path is not None:
         write_click_qrels(judgments, path)
-    return judgments
+    return judgments if against is None else Both(_agreement(judgments, against, seed), judgments, "clicks")
+
+
+def click_preferences(
+    log: str,
+    *,
+    rule: str = "skip-above",
+    path: str | None = None,
+    topics_file: str | None = None,
+    lenient: bool = False,
+    memory: str | None = None,
+    least_votes: int = LEAST_VOTES,
+) -> ClickPreferences:
+    """Preferences between documents from the clicks of an event log, written to a file if `path` names one."""
+    from cranfield.experiments.clicks.click_log import read_pages
+
+    PREFERENCE_RULES.named(rule)
+    queries: Mapping[str, str] | None = queries_of(topics_file, None)
+    with EventLog(log) as opened:
+        read = read_pages(opened, lenient=lenient, memory=memory)
+    preferences = prefer_by_clicks(
+        read.pages, rule, least_votes=least_votes, queries=queries, where=topics_file or "the topics"
+    )
+    preferences.remarks.extend(read.notes)
+    if path is not None:
+        write_bytes(path, preferences.as_prefs())
+    return preferences
+
+
+def _agreement(judgments: ClickJudgments, against: Inputs, seed: int) -> ClickAgreement:
+    from cranfield.experiments.clicks.people_agreement import agreement_with_people
+
+    people, runs = against.open_qrels(), against.open_runs() if against.runs else []
+    measures = against.measures or MEASURES
+    return agreement_with_people(judgments, people, runs, measures, rel=against.rel, seed=seed)
+
+
+def estimate_position_bias(
+    log: str,
+    *,
+    methods: Sequence[str] = (),
+    alpha: float = 0.05,
+    depth: int | None = None,
+    path: str | None = None,
+    **reading: Any,
+) -> PositionBias:
+    """How often each rank of an event log is examined; the curve is written to a file if `path` names one.
+
+    `reading` are lenient, memory and experiment.
+    """
+    from cranfield.experiments.clicks.position_bias import position_bias, refuse_alpha
+    from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS
+    from cranfield.experiments.clicks.ranked_pages import read_ranked_pages
+
+    if path is not None and not holds_columns(path):
+        raise ConventionError(f"{path}: expected a file that ends in csv, tsv or jsonl")
+    refuse_alpha(alpha)
+    chosen = [POSITION_BIAS_METHODS.named(method) for method in methods]
+    with EventLog(log) as opened:
+        read = read_ranked_pages(opened, **reading)
+    answer = position_bias(read.pages, chosen, alpha=alpha, depth=depth, remarks=read.notes)
+    if path is not None:
+        head, *rows = answer.file_rows()
+        write_bytes(path, as_table(path, head, rows))
+    return answer
+
+
+def click_summary(
+    log: str,
+    inputs: Inputs,
+    *,
+    model: str | None = None,
+    memory: str | None = None,
+    **how: Any,
+) -> ClickSummary:
+    """Clicks and examination by rank in an event log, and click-through by the grades of the judgments, if any.
+
+    `how` are ranks, min_sessions and fewest_views.
+    """
+    from cranfield.experiments.clicks.click_summary import MODEL, click_summary
+    from cranfield.formats.runs_and_qrels import as_qrels
+    from cranfield.inputs.topics import topic_table
+
+    judgments = None if inputs.qrels is None else as_qrels(inputs.judgments, lenient=inputs.lenient).to_dict()
+    table = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
+    queries = None if table is None else table.queries
+    how |= {"needs_model": True, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
+    return click_summary(log, judgments, queries, **how)
 
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:
     """A click model by its name, fitted to pages; DataError if they do not determine its parameters."""
+    from cranfield.experiments.clicks.fits import fit_model
     from cranfield.experiments.clicks.model import CLICK_MODELS
-    from cranfield.experiments.clicks.result_pages import ClickCounts
 
-    chosen = CLICK_MODELS.named(model)
-    fitted = chosen.fit(pages if chosen.needs_pages else ClickCounts.of(pages))
-    fitted.check()
-    return fitted
+    return fit_model(CLICK_MODELS.named(model), pages)
 
 
 def write_click_qrels(judgments: ClickJudgments, path: str) -> None:

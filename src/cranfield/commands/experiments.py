@@ -21,7 +21,7 @@ from cranfield.formats.streams import write_bytes
 from cranfield.inputs.inputs import Inputs, path_of, refuse_second_stdin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.experiments.analyze import Analysis
     from cranfield.experiments.assignment import Assignments
@@ -229,6 +229,7 @@ def counterfactual(
     log: str,
     *,
     estimators: Sequence[str] = (),
+    format: str | None = None,
     propensity: str | None = None,
     position_bias: str | None = None,
     now: datetime | None = None,
@@ -245,22 +246,24 @@ def counterfactual(
         raise ConventionError("expected propensities by --propensity or by --randomised, found both")
     refuse_second_stdin(log, position_bias, *map(path_of, inputs.runs))
     examination = None if position_bias is None else read_examination(position_bias)
-    pages = _logged_pages(log, propensity, inputs.lenient, now or datetime.now(UTC))
+    pages = _logged_pages(log, format, propensity, inputs.lenient, now or datetime.now(UTC))
     return counterfactual(pages, _rankers(inputs, pages), estimators, examination=examination, **options)
 
 
-def _logged_pages(log: str, propensity: str | None, lenient: bool, now: datetime) -> LoggedPages:
+def _logged_pages(log: str, format: str | None, propensity: str | None, lenient: bool, now: datetime) -> LoggedPages:
     """The pages of a log's folder, or of a file of events in any format."""
     from cranfield.experiments.counterfactual.logged_pages import pages_of_events, pages_of_log
     from cranfield.experiments.ingest import read_events
     from cranfield.formats.event_files.format import EventReading
 
     if os.path.isdir(log) or not os.path.exists(log):
+        if format is not None:
+            raise ConventionError(f"format is for a file of events; {log} is the folder of a log")
         with EventLog(log) as opened:
             return pages_of_log(opened, log, propensity, lenient)
     passed_over: list[str] = []
     reading = EventReading(log, instant(now))  # when it was does not matter here
-    events = read_events(reading, now=now, lenient=passed_over.append if lenient else None)
+    events = read_events(reading, format, now=now, lenient=passed_over.append if lenient else None)
     pages = pages_of_events(log, events, propensity, lenient)
     skipped = [f"{counted(len(passed_over), 'malformed row')} skipped"] if passed_over else []
     return replace(pages, notes=(*reading.notes, *skipped, *pages.notes))
@@ -275,9 +278,9 @@ def _rankers(inputs: Inputs, log: LoggedPages) -> list[NewRanker]:
         is_policy_table,
         read_policy_table,
     )
-    from cranfield.formats import run_name
-    from cranfield.formats.topic_tables import topics_of_texts
+    from cranfield.formats.topic_tables import topics_of_normal_texts
 
+    queries: Mapping[str, str] = inputs.queries or {}
     policies: list[NewRanker] = []
     runs: list[str] = []
     for typed in inputs.runs:
@@ -286,14 +289,16 @@ def _rankers(inputs: Inputs, log: LoggedPages) -> list[NewRanker]:
         if path == UNIFORM and not os.path.exists(path):
             policies.append(UniformPolicy(label or UNIFORM))
         elif os.path.isfile(path) and is_policy_table(path):
-            policies.append(read_policy_table(path, label or run_name(path), inputs.dialect))
+            policies.append(
+                read_policy_table(path, label or os.path.splitext(os.path.basename(path))[0], inputs.dialect)
+            )
         else:
             runs.append(typed)
     if not runs:
         return policies
     rankers: list[NewRanker] = []
     for run in replace(inputs, runs=runs).open_runs():
-        topics = topics_of_texts(log.queries, run.topics, inputs.queries or {}, inputs.ignore_case)
+        topics = topics_of_normal_texts(log.queries, run.topics, queries, run.name)
         rankers.append(
             RankedLists(run.name, {q: [document for document, _ in run[topic]] for q, topic in topics.items()})
         )

@@ -209,6 +209,23 @@ def topic_design(name: str) -> MemberListing:
     return _member(row, [(key, _fact(row[key])) for key in ("represents", "formula", "reference")])
 
 
+def position_bias_methods() -> MemberListing:
+    """The methods of position bias: what separates rank from relevance, and description."""
+    from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS, page
+
+    rows = [page(cls) for cls in POSITION_BIAS_METHODS.values()]
+    head = ["method", "evidence", "what it does"]
+    return _listing(rows, head, ([row["name"], row["evidence"], row["about"]] for row in rows))
+
+
+def position_bias_method(name: str) -> MemberListing:
+    """The full description of one method of position bias, by any of its names."""
+    from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS, page
+
+    row = page(type(POSITION_BIAS_METHODS.named(name)))
+    return _member(row, [(key, _fact(row[key])) for key in ("evidence", "formula", "reference", "aliases")])
+
+
 def estimators() -> MemberListing:
     """The counterfactual estimators with their conditions."""
     from cranfield.experiments.counterfactual.estimator import ESTIMATORS, page

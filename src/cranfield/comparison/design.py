@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TESTS = ("t", "sign", "randomisation")
 BAR_WIDTH = 20
+FEW_TOPICS = 20  # with fewer, a plan is rough
 SIMULATED_MOST = 2_000  # beyond so many topics a simulation would take minutes, and t says the same
 
 
@@ -295,7 +296,7 @@ def _variance_from_scores(
     table = upward_table(scores, name, remarks)
     if len(table) < 2:
         raise DataError(f"{name}: expected two topics or more with a value in every run, found {len(table)}")
-    if len(table) < 20:
+    if len(table) < FEW_TOPICS:
         remarks.append(
             f"{name}: the variance comes from {len(table)} topics and is itself uncertain; take the plan as rough"
         )
@@ -381,7 +382,7 @@ def _sampled_plan(
     sample = weights.sample(topics)
     assert sample is not None
     if sample.no_interval:
-        raise DataError(f"{name}: no plan by design weights: {sample.no_interval.replace('value', 'topic')}")
+        raise DataError(f"{name}: no plan by design weights: {sample.no_interval.replace('pair', 'topic')}")
     means = sampled_mean(table.T, sample)
     target = float(means.max() - means.min()) if question.difference is None else question.difference
     one, other = np.triu_indices(len(runs), 1)
@@ -391,20 +392,25 @@ def _sampled_plan(
         raise DataError(
             f"{name}: the runs do not differ on the topics that were drawn by chance, which tells no variance"
         )
+    drawn = int(sample.drawn.sum())
+    if drawn < FEW_TOPICS:
+        few = f"the variance comes from {drawn} topics that were drawn by chance and is itself uncertain"
+        remarks.append(f"{name}: {few}; take the plan as rough")
     n = len(topics) if question.n is None else question.n
-    needed, error = plan.sample_size(target, question.power), plan.error(len(topics))
+    needed, reason, error = None, "", plan.error(len(topics))
+    try:
+        needed = plan.sample_size(target, question.power)
+    except DataError as problem:
+        reason = str(problem)
     for size in sizes or ():
         refuse_below(2, **{"the number of topics": size})
-    grid = round_sizes(needed, n) if sizes is None else tuple(sorted({int(size) for size in sizes}))
-    if plan.population <= max(grid):
-        remarks.append(f"{name}: the log has about {plan.population:,} queries; a sample of all of them has no error")
+    grid = round_sizes(needed or plan.known, n) if sizes is None else tuple(sorted({int(size) for size in sizes}))
+    curve = tuple(plan.power(size, target) for size in grid)
     numbers = needed, plan.power(n, target), plan.detectable(n, question.power)
-    by_test = ByTest(DESIGN_TEST, "mean", *numbers, tuple(plan.power(size, target) for size in grid))
+    by_test = ByTest(DESIGN_TEST, "mean", *numbers, curve, reason=reason)
     pairs = f"{runs[1]} against {runs[0]}" if len(runs) == 2 else f"{len(runs)} runs"
-    drawn = f"{len(topics)} sampled topics, {int((~sample.drawn).sum())} of them certain"
-    about = (
-        f"{pairs} on {drawn}, standard error of the difference {error:.4g}; topics are sampled anew by the same design"
-    )
+    sampled = f"{len(topics)} sampled topics, {len(topics) - drawn} of them certain"
+    about = f"{pairs} on {sampled}, standard error of the difference {error:.4g}; topics are sampled anew by the same design"
     return PowerPlan(
         name,
         about,

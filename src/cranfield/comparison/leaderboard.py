@@ -414,7 +414,7 @@ def _untestable(scores: Scores, name: str) -> str:
     """Why a sample of topics gives no test of a difference by this measure; empty if it does."""
     there = np.flatnonzero(complete(scores, name)).tolist()
     sample = None if scores.weights is None else scores.weights.sample([scores.topics[t] for t in there])
-    return "" if sample is None else sample.no_interval.replace("value", "topic")
+    return "" if sample is None else sample.no_interval.replace("pair", "topic")
 
 
 def _ranks_by_pairs(scores: Scores, name: str, test: str, level: float, seed: int) -> list[Ranks]:

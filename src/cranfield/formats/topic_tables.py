@@ -23,6 +23,7 @@ from cranfield.base.qrels import Duplicates, FileRow, Qrels
 from cranfield.base.run import Run, TextSource
 from cranfield.base.text_layout import counted, name_list
 from cranfield.formats.csv_tables import DETECTED, HEAD, Dialect, NumberReader, SeparatedValues, open_table
+from cranfield.formats.query_text import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -228,30 +229,30 @@ def ids_of_texts(
     return {name: topics[0] for name, topics in topics_of.items()}
 
 
-def topics_of_texts(
-    texts: Iterable[str], topics: Iterable[str], queries: Mapping[str, str], ignore_case: bool = False
+def topics_of_normal_texts(
+    texts: Iterable[str], topics: Iterable[str], queries: Mapping[str, str], where: str
 ) -> dict[str, str]:
-    """The topic of each query text that one of `topics` answers, by its id or its text; texts without one are left out.
+    """The topic that answers each query text, by its id or its text in normal form; texts without one are left out.
 
-    `queries` is id → text. An exact match counts before one with other white space, and that before one in other case.
+    `texts` are in normal form (`query_text.normalised`), `queries` is id → text. DataError if two topics share a text.
 
-    >>> topics_of_texts(["usb  cable", "q2", "hats"], ["q1", "q2"], {"q1": "usb cable"})
-    {'usb  cable': 'q1', 'q2': 'q2'}
+    >>> topics_of_normal_texts(["usb cable", "q2", "hats"], ["q1", "Q2"], {"q1": "USB  cable"}, "a.run")
+    {'usb cable': 'q1', 'q2': 'Q2'}
     """
-    ids = list(topics)
-    names = {topic: queries.get(topic, topic) for topic in ids}
-    exact = {topic: topic for topic in ids}
-    steps = [lambda text: text, _squeezed, *([_folded] if ignore_case else [])]
-    by_step = [_by(names, step) for step in steps]
+    wanted = set(texts)
     answer: dict[str, str] = {}
-    for text in texts:
-        found = exact.get(text) or next(
-            (own[0] for step, by in zip(steps, by_step, strict=True) if (own := by.get(step(text)))), None
-        )
-        if found is not None:
-            answer[text] = found
-    if queries and any(text != topic for text, topic in answer.items()):
-        tell_used("ignore_case", "topics_file")
+    for topic in topics:
+        for spelling in dict.fromkeys((topic, queries.get(topic, topic))):
+            text = normalised(spelling)
+            if text not in wanted:
+                continue
+            other = answer.setdefault(text, topic)
+            if other != topic:
+                raise DataError(
+                    f"{where}: topics {other!r:.60} and {topic!r:.60} are the same query {text!r:.60}; keep one"
+                )
+            if spelling != topic:
+                tell_used("topics_file")
     return answer
 
 

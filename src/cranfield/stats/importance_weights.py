@@ -44,13 +44,15 @@ def clustered_error(values: Floats, cluster: Ints) -> float:
     return float(np.sqrt(np.square(sums).sum() * clusters / (clusters - 1)) / len(values))
 
 
-def clustered_interval(values: Floats, cluster: Ints, level: float = 0.95) -> MeanInterval:
+def clustered_interval(values: Floats, cluster: Ints, level: float = 0.95, variance: float = 0.0) -> MeanInterval:
     """The mean of values in independent clusters, with a t interval on clusters - 1 degrees of freedom.
+
+    `variance` is added to that of the mean: from quantities that the values take over with an error of their own.
 
     >>> [round(number, 2) for number in clustered_interval(np.array([1.0, 2.0, 6.0]), np.arange(3))]
     [3.0, 1.53, -3.57, 9.57]
     """
-    mean, error = float(np.mean(values)), clustered_error(values, cluster)
+    mean, error = float(np.mean(values)), float(np.hypot(clustered_error(values, cluster), np.sqrt(variance)))
     if error != error:
         return MeanInterval(mean, error, error, error)
     freedom = max(1, len(np.unique(cluster)) - 1)

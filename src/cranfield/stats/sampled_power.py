@@ -4,10 +4,12 @@ A sample tells what another one from the same population would: item i stands fo
 larger by the factor k draws it with π'_i = min(1, k λ u_i), where λ u_i = π_i for the items drawn now. The expected size
 is Σ π'_i / π_i, and the expected variance
 
-    V' = Σ_h Σ_i (π'_i / π_i) (1 − π'_i) (e'_i − ē'_h)² / (1 − Σ a_i²),  e'_i = u_i (y_i − μ) / π'_i
+    V' = Σ_h Σ_i c'_i (e'_i − ē'_h)² / (1 − Σ a'_i²),  c'_i = (π'_i / π_i) (1 − π'_i),  a'_i = c'_i / Σ c',
+    e'_i = u_i (y_i − μ) / π'_i,  ē'_h = Σ a'_i e'_i
 
 which at k = 1 is the variance of `sampled_means`. So a larger sample gains twice: more items are drawn, and more become
-certain and add no error. At the size of the population the error is 0.
+certain and add no error. Plans end where too few of the items at hand would still be drawn by chance (`known`): nothing
+is known of the spread of rarer ones.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from cranfield.stats.two_sample_test import Alternative
 
 STEPS = 60  # bisections
+FEWEST, SHARE = 10, 0.8  # effective items that must remain of those drawn now, or this share of them if that is less
 LARGEST = 1e12  # factor at which every item is certain
 
 
@@ -69,17 +72,28 @@ class SampledDifferences:
 
     def sample_size(self, difference: float, power: float = 0.8) -> int:
         """The smallest sample that finds the difference with at least this power."""
-        low, high = self._fewest, self.population
+        low, high = self._fewest, self.known
+        if self.power(high, difference) < power:
+            raise DataError(f"{high:,} do not find it, and the sample says too little of larger ones")
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self.power(middle, difference) >= power else (middle + 1, high)
         return low
 
+    @cached_property
+    def known(self) -> int:
+        """The largest sample whose error can be planned."""
+        low, high = len(self.sample.weights), self.population
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (low, middle - 1) if math.isnan(self.error(middle)) else (middle, high)
+        return low
+
     def detectable(self, n: int, power: float = 0.8) -> float:
         """The smallest difference that n items find with this power."""
         error, freedom = self._outlook(n)
-        if not error:
-            return 0.0
+        if not error or math.isnan(error):
+            return error
         low, high = 0.0, error
         while self._power(error, freedom, high) < power:
             high *= 2
@@ -89,8 +103,8 @@ class SampledDifferences:
         return high
 
     def _power(self, error: float, freedom: float, difference: float) -> float:
-        if not error:
-            return 1.0
+        if not error or math.isnan(error):
+            return error or 1.0
         return t_power(freedom, difference / error, self.alpha, self.alternative)
 
     @property
@@ -114,7 +128,7 @@ class SampledDifferences:
         return np.asarray(self.sample.weights * self.sample.inclusion * (self.values - mean[:, None]), np.float64)
 
     def _outlook(self, n: int) -> tuple[float, float]:
-        """The expected standard error and degrees of freedom with a sample of n items."""
+        """The expected standard error and degrees of freedom with a sample of n items; NaN if too little is known."""
         if n >= self.population:
             return 0.0, math.inf
         chances = np.minimum(1.0, self._factor(n) * self._uncapped)
@@ -125,20 +139,14 @@ class SampledDifferences:
             c = t * (1 - p)
             if not c.any():
                 continue
-            e = self._residuals[:, same] / p
-            centred = e - (e @ c / c.sum())[:, None]
-            error += float((np.square(centred) @ c).mean()) / self._rest[self.sample.strata[places[0]]]
+            a, e = c / c.sum(), self._residuals[:, same] / p
+            now = 1 - self.sample.inclusion[places]
+            if _effective(c) < min(FEWEST, SHARE * _effective(now)):
+                return math.nan, math.nan
+            centred = e - (e @ a)[:, None]
+            error += float((np.square(centred) @ c).mean()) / float((a * (1 - a)).sum())
             freedom += float(t[p < 1].sum()) - 1
         return math.sqrt(error) / float(self.sample.weights.sum()), max(1.0, freedom)
-
-    @cached_property
-    def _rest(self) -> dict[int, float]:
-        """1 − Σ a² of each stratum in the present sample, by its code."""
-        answer = {}
-        for places in self.sample.by_stratum:
-            c = 1 - self.sample.inclusion[places]
-            answer[int(self.sample.strata[places[0]])] = 1 - float(np.square(c / c.sum()).sum())
-        return answer
 
     def _factor(self, n: int) -> float:
         """The factor of inclusion probabilities that gives a sample of n items."""
@@ -148,3 +156,8 @@ class SampledDifferences:
             size = float((np.minimum(1.0, middle * self._uncapped) / self.sample.inclusion).sum())
             low, high = (low, middle) if size >= n else (middle, high)
         return high
+
+
+def _effective(parts: Floats) -> float:
+    """The effective number of parts of a sum: (Σ c)² / Σ c²."""
+    return float(parts.sum() ** 2 / np.square(parts).sum())

@@ -567,7 +567,7 @@ def _refuse_untestable(weights: TopicWeights | None) -> None:
     """Raise DataError for a sample of topics whose mean has no test."""
     sample = None if weights is None else weights.sample(list(weights.values))
     if weights is not None and sample is not None and sample.no_interval:
-        reason = sample.no_interval.replace("value", "topic")
+        reason = sample.no_interval.replace("pair", "topic")
         start = f"{weights.where}: " if weights.where else ""
         raise DataError(f"{start}the gate cannot test means by {weights.by}: {reason}; leave design weights out")
 

@@ -293,7 +293,7 @@ def _one_sided(
         return math.nan, p, ""
     options: dict[str, Any] = {"alternative": side, "level": level, "resamples": settings.resamples, "rng": rng}
     outcome = test(settings.test)(np.zeros(len(gain)), gain, weights=weights, sample=sample, **options)
-    reason = outcome.reason.replace("value", "topic") if outcome.p != outcome.p else ""
+    reason = outcome.reason.replace("pair", "topic") if outcome.p != outcome.p else ""
     return outcome.high if side == "less" else outcome.low, outcome.p, reason
 
 

@@ -29,8 +29,8 @@ class CCM(FittedByEM):
     name = "CCM"
     aliases = ("click-chain",)
     formula = (
-        "P(click | examined) = a, the attractiveness of (query, document); P(next examined | examined) = after_skip"
-        " without a click, (1 − a) · after_poor_click + a · after_good_click after one"
+        "P(click | examined) = a, the attractiveness of (query, document); P(next examined | examined) ="
+        " continuation after a skip, or (1 − a) · continuation after a poor click + a · continuation after a good click"
     )
     reference = "Guo, Liu, Kannan, Minka, Taylor, Wang & Faloutsos (2009); Chuklin, Markov & de Rijke (2015)"
     reads_pages = True
@@ -111,13 +111,9 @@ class FittedCCM(FittedChain):
 
     continuation: Floats
 
-    @property
-    def satisfaction(self) -> Floats:
-        return self.attractiveness  # CCM has one relevance for both
-
     def parameters(self) -> Mapping[str, Floats]:
-        names = ("after_skip", "after_poor_click", "after_good_click")
-        return {name: self.continuation[place : place + 1] for place, name in enumerate(names)}
+        after = ("a skip", "a poor click", "a good click")
+        return {f"continuation after {each}": self.continuation[place : place + 1] for place, each in enumerate(after)}
 
     @property
     def after_skip(self) -> float:

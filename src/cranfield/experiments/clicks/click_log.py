@@ -108,14 +108,19 @@ def read_pages(
     return ClickLog(pages, reading.remarks(), units.dictionary, experiment, searches)
 
 
-def count_clicks(log: EventSource, *, lenient: bool = False, memory: str | None = None) -> CountedClicks:
-    """The counts of a log's result pages, read in one pass; memory is for pairs, not for pages."""
+def count_clicks(
+    log: EventSource, *, lenient: bool = False, memory: str | None = None, other_clicks: bool = True
+) -> CountedClicks:
+    """The counts of a log's result pages, read in one pass; memory is for pairs, not for pages.
+
+    Without `other_clicks`, they are by pair and rank alone: fewer, and enough for some models.
+    """
     reading = _Reading(lenient)
     counts: ClickCounts | None = None
     with _opened(log, memory) as queries:
         for batch in _joined(_batches(queries, reading, None)):
             pages = ResultPages(reading.vocabulary.unsorted_pairs(), batch.start, batch.pair, batch.clicked)
-            own = ClickCounts.of(pages)
+            own = ClickCounts.of(pages, other_clicks)
             counts = own if counts is None else counts.plus(own)
     assert counts is not None  # a log without pages is refused
     numbers = reading.vocabulary.sorted_numbers().astype(np.int64)
@@ -127,31 +132,78 @@ def count_clicks(log: EventSource, *, lenient: bool = False, memory: str | None 
 
 
 @dataclass
+class _Numbering:
+    """The numbers of distinct values, in the order in which the log shows them."""
+
+    values: Any = None  # an Arrow array
+
+    def __len__(self) -> int:
+        return 0 if self.values is None else len(self.values)
+
+    def numbers(self, values: Any) -> tuple[Numbers, Numbers]:
+        """The number of each distinct value of an Arrow array, and for each value which of them it is; -1 for null."""
+        arrow = imported("pyarrow")
+        encoded = values.dictionary_encode()
+        distinct = encoded.dictionary
+        if self.values is None:
+            self.values = distinct
+        else:
+            new = self.known(distinct) < 0
+            if new.any():
+                self.values = arrow.concat_arrays([self.values, distinct.filter(arrow.array(new))])
+        return self.known(distinct), encoded.indices.fill_null(-1).to_numpy()
+
+    def number(self, values: Any) -> Numbers:
+        """The number of each value of an Arrow array without nulls."""
+        numbers, which = self.numbers(values)
+        return numbers[which]
+
+    def known(self, values: Any) -> Numbers:
+        """The number of each value; -1 if it has none yet."""
+        if self.values is None:
+            return np.full(len(values), -1)
+        index = imported("pyarrow.compute").index_in(values, value_set=self.values)
+        return np.asarray(index.fill_null(-1).to_numpy(), np.int64)
+
+
+@dataclass
 class _Vocabulary:
     """The numbers of queries, documents and pairs, in the order in which the log shows them."""
 
+    typed: _Numbering = field(default_factory=_Numbering)  # queries as users typed them
+    query_of: list[int] = field(default_factory=list)  # the number of each of these after normalisation
     queries: dict[str, int] = field(default_factory=dict)  # by normalised text
-    documents: dict[str, int] = field(default_factory=dict)
-    codes: dict[int, int] = field(default_factory=dict)
+    documents: _Numbering = field(default_factory=_Numbering)
+    codes: _Numbering = field(default_factory=_Numbering)
+
+    def query_numbers(self, typed: Any) -> Numbers:
+        """The number of the normalised query of each row; -1 if it has none."""
+        numbers, which = self.typed.numbers(typed)
+        for text in self.typed.values[len(self.query_of) :].to_pylist() if len(self.typed) else []:
+            normal = normalised(text)
+            self.query_of.append(self.queries.setdefault(normal, len(self.queries)) if normal else -1)
+        return np.append(np.array(self.query_of, np.int64)[numbers], -1)[which]
 
     def pair_numbers(self, queries: Numbers, documents: Numbers) -> Any:
         """The number of each pair, from the numbers of its query and document."""
-        encoded = imported("pyarrow").array((queries << BITS) | documents).dictionary_encode()
-        distinct = encoded.dictionary.to_pylist()
-        numbers = [self.codes.setdefault(code, len(self.codes)) for code in distinct]
-        return np.array(numbers, np.int32)[encoded.indices.to_numpy()]
+        return self.codes.number(imported("pyarrow").array((queries << BITS) | documents)).astype(np.int32)
 
     def _parts(self) -> tuple[Numbers, Numbers]:
-        codes = np.fromiter(self.codes, np.int64, len(self.codes))
+        codes = np.zeros(0, np.int64) if self.codes.values is None else self.codes.values.to_numpy()
         return codes >> BITS, codes & ((1 << BITS) - 1)
 
     def unsorted_pairs(self) -> QueryDocuments:
         """The pairs by their numbers so far, without texts."""
         return QueryDocuments((), (), *self._parts())
 
+    def _texts(self) -> tuple[list[str], list[str]]:
+        """The queries and the documents by number."""
+        return list(self.queries), [] if self.documents.values is None else self.documents.values.to_pylist()
+
     def _ranks(self) -> tuple[Numbers, Numbers]:
         """The numbers of queries and documents in the order of their texts."""
-        return _places(list(self.queries)), _places(list(self.documents))
+        queries, documents = self._texts()
+        return _places(queries), _places(documents)
 
     def _order(self) -> Numbers:
         (queries, documents), (query, document) = self._ranks(), self._parts()
@@ -168,12 +220,8 @@ class _Vocabulary:
         """The pairs, sorted by query and document."""
         (queries, documents), (query, document) = self._ranks(), self._parts()
         order = self._order()
-        return QueryDocuments(
-            tuple(sorted(self.queries)),
-            tuple(sorted(self.documents)),
-            queries[query][order],
-            documents[document][order],
-        )
+        query_texts, document_ids = (tuple(sorted(each)) for each in self._texts())
+        return QueryDocuments(query_texts, document_ids, queries[query][order], documents[document][order])
 
 
 def _places(texts: Sequence[str]) -> Numbers:
@@ -287,11 +335,7 @@ def _with_impressions(rows: Any, reading: _Reading) -> Any:
 
 def _query_numbers(rows: Any, reading: _Reading) -> tuple[Numbers, Flags]:
     """The number of each page's normalised query, and whether it has one."""
-    encoded = rows.column("query").dictionary_encode()
-    texts = [normalised(text) for text in encoded.dictionary.to_pylist()]
-    known = reading.vocabulary.queries
-    numbers = np.array([known.setdefault(text, len(known)) if text else -1 for text in texts] + [-1], np.int64)
-    query = numbers[encoded.indices.fill_null(-1).to_numpy()]
+    query = reading.vocabulary.query_numbers(rows.column("query"))
     usable = np.asarray(query >= 0)
     if not usable.all():
         search = rows.column("search")[int(np.argmin(usable))].as_py()
@@ -300,12 +344,10 @@ def _query_numbers(rows: Any, reading: _Reading) -> tuple[Numbers, Flags]:
     return query, usable
 
 
-def _document_numbers(lists: Any, known: dict[str, int]) -> tuple[Numbers, Numbers]:
+def _document_numbers(lists: Any, known: _Numbering) -> tuple[Numbers, Numbers]:
     """Where each list starts, and the number of each document."""
     lengths = lists.value_lengths().to_numpy().astype(np.int64)
-    encoded = lists.flatten().dictionary_encode()
-    numbers = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int64)
-    return np.concatenate(([0], np.cumsum(lengths))), numbers[encoded.indices.to_numpy()]
+    return np.concatenate(([0], np.cumsum(lengths))), known.number(lists.flatten())
 
 
 def _without_duplicates(rows: Any, start: Numbers, document: Numbers, reading: _Reading) -> Flags:
@@ -335,9 +377,7 @@ def _clicked(rows: Any, start: Numbers, document: Numbers, reading: _Reading) ->
     if not len(page):
         return clicked
     encoded = lists.flatten().dictionary_encode()
-    known = reading.vocabulary.documents
-    wanted = np.array([known.get(name, -1) for name in encoded.dictionary.to_pylist()], np.int64)
-    wanted = wanted[encoded.indices.to_numpy()]
+    wanted = reading.vocabulary.documents.known(encoded.dictionary)[encoded.indices.to_numpy()]
     position = rows.column("positions").flatten().fill_null(0).to_numpy().astype(np.int64)
     first, length = start[page], np.diff(start)[page]
     within = (position >= 1) & (position <= length)
@@ -432,8 +472,10 @@ class _Queries:
 
     def stream(self, experiment: str | None) -> Iterator[Any]:
         """Arrow batches of pages with their clicks; clicks without a page have no `shown`."""
+        # DuckDB joins texts twice as fast as it makes lists; no id contains the separator.
         clicks = (
-            "SELECT search, list(document) AS documents, list(position) AS positions FROM cranfield_events "
+            f"SELECT search, string_agg(document, {SEPARATOR}) AS documents, "
+            f"string_agg(coalesce(position, 0)::VARCHAR, {SEPARATOR}) AS positions FROM cranfield_events "
             "WHERE kind = 'click' GROUP BY search"
         )
         variant, joined = "NULL::VARCHAR", ""
@@ -451,9 +493,20 @@ class _Queries:
             f"c.documents, c.positions FROM cranfield_pages AS p{joined} FULL JOIN ({clicks}) AS c ON p.search = c.search"
         )
         with duckdb_in_words(self.where, self.log.files()):
-            yield from self.connection.sql(query).to_arrow_reader(BATCH)
+            for batch in self.connection.sql(query).to_arrow_reader(BATCH):
+                yield _with_lists(batch)
 
 
+def _with_lists(batch: Any) -> Any:
+    """A batch whose clicks are lists again."""
+    arrow, compute = imported("pyarrow"), imported("pyarrow.compute")
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    documents, positions = (compute.split_pattern(columns[name], "\0") for name in ("documents", "positions"))
+    columns |= {"documents": documents, "positions": positions.cast(arrow.list_(arrow.int32()))}
+    return arrow.RecordBatch.from_pydict(columns)
+
+
+SEPARATOR = "chr(0)"  # events reject it in texts
 LISTS = (
     "SELECT event_id, search, unit, query, shown, experiment, variant, time FROM cranfield_events "
     "WHERE kind = 'impression' AND len(shown) > 0"
@@ -503,7 +556,7 @@ def _opened(log: EventSource, memory: str | None) -> Iterator[_Queries]:
             if memory is not None:
                 try:
                     connection.execute(f"SET memory_limit = {literal(memory)}")
-                except imported("duckdb").Error as error:
+                except (imported("duckdb").Error, RuntimeError) as error:  # std::bad_cast, for a lone surrogate
                     problem = str(error).splitlines()[0]
                     raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({problem})") from None
             with duckdb_in_words(where, log.files()):

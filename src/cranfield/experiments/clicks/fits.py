@@ -12,7 +12,6 @@ from cranfield.base.errors import CranfieldError, DataError
 from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.text_layout import counted, name_list
 from cranfield.experiments.clicks.held_out import LEVEL, Lead, leads, quality, unseen_rows
-from cranfield.experiments.clicks.model import refuse_unconverged
 from cranfield.experiments.clicks.result_pages import ClickCounts, ResultPages
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ SEEN = 10  # views of a pair in the table of extremes
 
 
 def fit_model(model: ClickModel, data: ClickCounts | ResultPages) -> FittedClickModel:
-    """A model fitted to pages or counts; DataError if it does not converge, or needs more than counts."""
+    """A model fitted to pages or counts; DataError if they do not determine it, or it needs more than counts."""
     if isinstance(data, ClickCounts):
         if model.needs_pages or (model.reads_other_clicks and not data.knows_other_clicks):
             raise DataError(
@@ -37,8 +36,8 @@ def fit_model(model: ClickModel, data: ClickCounts | ResultPages) -> FittedClick
             )
         fitted = model.fit(data)
     else:
-        fitted = model.fit(data if model.needs_pages else ClickCounts.of(data))
-    refuse_unconverged(fitted)
+        fitted = model.fit(data if model.needs_pages else ClickCounts.of(data, model.reads_other_clicks))
+    fitted.check()
     return fitted
 
 
@@ -193,7 +192,7 @@ class ClickModelFit(Answer):
         return dict(plain(values, how.digits))
 
     def notes(self, shell: bool = False) -> list[str]:
-        notes = list(self.remarks)
+        notes = [*self.remarks, *self.fitted.check()]
         if self.split is not None:
             both = "quality is of a fit to the other searches, parameters are of a fit to all"
             notes += [f"{self.split.sentence()}: {both}", *self.split.notes()]
@@ -300,10 +299,13 @@ def _searches(number: int) -> str:
 def compare_models(models: Sequence[ClickModel], split: HeldOut, remarks: Sequence[str] = ()) -> ClickModelComparison:
     """Models fitted to one side of a log and compared on the other. A model that the log does not determine comes last."""
     scores: list[tuple[ClickModel, Quality, Floats]] = []
+    cautions: list[str] = []
     problems: list[tuple[ClickModel, CranfieldError]] = []
     for model in models:
         try:
-            scores.append((model, *quality(fit_model(model, split.fitted), split.tested)))
+            fitted = fit_model(model, split.fitted)
+            scores.append((model, *quality(fitted, split.tested)))
+            cautions += fitted.check()
         except DataError as error:
             problems.append((model, error))
     if not scores:
@@ -313,4 +315,4 @@ def compare_models(models: Sequence[ClickModel], split: HeldOut, remarks: Sequen
     rows = [ModelScore(str(model), own, lead) for (model, own, _), lead in zip(scores, ahead, strict=True)]
     rows += [ModelScore(str(model), None, None, str(error)) for model, error in problems]
     pages = len(split.fitted) + len(split.tested)
-    return ClickModelComparison(pages, SplitText.of(split), tuple(rows), tuple(remarks))
+    return ClickModelComparison(pages, SplitText.of(split), tuple(rows), (*remarks, *cautions))

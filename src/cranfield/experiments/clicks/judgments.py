@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cranfield.base.kernels.table import Floats
     from cranfield.base.results import Layout, Part
-    from cranfield.experiments.clicks.model import FittedClickModel
+    from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.result_pages import Numbers, ResultPages
     from cranfield.experiments.clicks.values import ClickValue
     from cranfield.stats.posteriors import Posteriors
@@ -64,7 +64,7 @@ class ClickJudgments(Answer):
 
     @property
     def values(self) -> Floats:
-        """The value of each judgment."""
+        """The mean of each posterior."""
         return self.posteriors.mean
 
     @property
@@ -73,7 +73,7 @@ class ClickJudgments(Answer):
         return grades_of(self.values, self.thresholds)
 
     def qrels(self, name: str = "clicks") -> Qrels:
-        """The judgments as qrels."""
+        """Qrels with the grade of each judgment."""
         return Qrels(self.to_mapping(), name)
 
     def to_mapping(self) -> dict[str, dict[str, float]]:
@@ -153,6 +153,16 @@ class ClickJudgments(Answer):
         return [*notes, *self.remarks]
 
 
+def _counted_too_high(model: ClickModel) -> list[str]:
+    """A remark if a model is fitted by counts that are not the maximum of the likelihood."""
+    if "exact" not in model.parameters or model.values["exact"]:
+        return []
+    exact = f"{model.name}(exact=yes)"
+    return [
+        f"{model.name}'s published counts are too high, and their intervals do not cover the truth; {exact} corrects both"
+    ]
+
+
 def judge_by_clicks(
     pages: ResultPages,
     value: ClickValue | str = "attractiveness",
@@ -177,7 +187,7 @@ def judge_by_clicks(
     pairs = pages.pairs
     views = np.bincount(pages.pair, minlength=len(pairs))
     clicks = np.bincount(pages.pair, weights=pages.clicked, minlength=len(pairs)).astype(np.int64)
-    topic_of = _topics(pairs.queries, queries, where)
+    topic_of = topics_of_queries(pairs.queries, queries, where)
     named = np.array([topic is not None for topic in topic_of], np.bool_)[pairs.query]
     seen = views > 0
     enough = views >= least_views
@@ -203,6 +213,7 @@ def judge_by_clicks(
         least_views=least_views,
         rare=int((named & seen & ~enough).sum()),
         unknown=len(set(pairs.query[seen & ~named].tolist())),
+        remarks=[] if fitted is None or not asked.of_model else _counted_too_high(fitted.model),
     )
 
 
@@ -210,16 +221,21 @@ def _queries(number: int) -> str:
     return "1 query" if number == 1 else f"{number:,} queries"
 
 
-def _topics(names: Sequence[str], queries: Mapping[str, str] | None, where: str) -> list[str | None]:
-    """The topic of each query: the query itself if no topics are known, None if no topic asks it."""
+def topics_of_queries(names: Sequence[str], queries: Mapping[str, str] | None, where: str) -> list[str | None]:
+    """The topic of each query: the query itself if no topics are known, None if no topic asks it.
+
+    A query may also be the id of a topic. Queries are compared in their normal form.
+    """
     if queries is None:
         return list(names)
+    ids = {normalised(topic): topic for topic in queries}
     by_text: dict[str, str] = {}
     for topic, text in queries.items():
         other = by_text.setdefault(normalised(text), topic)
         if other != topic:
             raise DataError(f"{where}: topics {other!r} and {topic!r} both ask {text!r:.80}; keep one of them")
-    return [by_text.get(normalised(name), name if name in queries else None) for name in names]
+    forms = map(normalised, names)
+    return [by_text.get(form, ids.get(form)) for form in forms]
 
 
 def _nothing(named: int, seen: int, most: int, least: int, where: str) -> str:

@@ -58,7 +58,7 @@ class FittedByEM(ClickModel):
     """A model that is fitted by expectation and maximisation."""
 
     start = Real(0.5, "the value of every parameter before the first iteration", low=0, high=1, open=True)
-    # Simulated logs of 10,000 to 1,000,000 pages needed 20 to 410 iterations for these defaults.
+    # Simulated logs in varied order needed 20 to 500 iterations for this tolerance (docs/click-models-em.md).
     iterations = Whole(500, "iterations at the most")
     tolerance = Real(1e-4, "change of every parameter below which the iterations end; 0 makes all of them", low=0)
 
@@ -147,7 +147,7 @@ def refuse_unconverged(fitted: FittedClickModel) -> None:
     if fitted.change >= STILL_CHANGING:
         count = len(fitted.objective)
         raise DataError(
-            f"{fitted.model} did not converge: a parameter still changed by {fitted.change:.2g} in iteration {count};"
+            f"{fitted.model} did not converge: a parameter still changed by {fitted.change:.3g} in iteration {count};"
             f" expected less than {STILL_CHANGING:g}. Allow more iterations, like {fitted.model.name}(iterations={10 * count})"
         )
 

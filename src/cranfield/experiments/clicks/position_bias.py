@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cranfield.base.errors import DataError
+from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.position_bias_methods import ONE_RANKER, POSITION_BIAS_METHODS
@@ -35,6 +36,7 @@ LEVEL = 0.95
 ALPHA = 0.05
 NAMED_RANK = 5  # the rank in the first sentence, or the last one above it
 MARGIN = 0.05  # methods that share units may agree to a few per cent, and differ significantly
+MOST_CELLS = 50_000_000  # units times ranks: an array of this size takes 400 MB
 SHOWN = 10  # ranks of the table on a screen
 COLUMNS = ("rank", "examination", "low", "high", "method", "relative_to", "alpha", "beta")
 
@@ -148,7 +150,8 @@ class PositionBias(Answer):
             own = [each for each in self.disagreements if (each.one, each.other) == (one, other)]
             p = min(each.p for each in own)
             where = in_words([each.rank for each in own])
-            yield f"{one} and {other} disagree by more than {MARGIN:.0%} at {where} (smallest p = {p:.2g}, Holm); {one} assumes less"
+            disagree = f"{one} and {other} disagree by more than {MARGIN:.0%} at {where}"
+            yield f"{disagree} (smallest p = {p:.2g}, Holm); {one} assumes less"
 
     def _trust_bias(self) -> Iterator[str]:
         ranks = [each.rank for each in self.trust if each.rank > 1]
@@ -202,14 +205,22 @@ def position_bias(
     methods: Sequence[str | PositionBiasMethod] = (),
     *,
     alpha: float = ALPHA,
+    depth: int | None = None,
     remarks: Sequence[str] = (),
 ) -> PositionBias:
     """How often each rank of a log is examined, by methods; without names, by the usual methods that the log serves.
 
-    `alpha` is the significance level of the tests for disagreements and for trust bias.
+    Only the first `depth` ranks of each page are compared. `alpha` is the significance level of the tests for disagreements
+    and for trust bias.
     """
-    if not (math.isfinite(alpha) and 0 < alpha < 1):
-        raise DataError(f"alpha must be between 0 and 1, got {alpha:g}")
+    refuse_alpha(alpha)
+    refuse_below(1, depth=depth)
+    log = log if depth is None else log.top(depth)
+    if log.clusters * log.ranks > MOST_CELLS:
+        raise DataError(
+            f"expected units times ranks of {MOST_CELLS:,} at the most, found {log.clusters:,} times {log.ranks:,}; "
+            "compare fewer ranks with depth (-k)"
+        )
     if not log.pages.clicked.any():
         raise DataError("the log has no clicks on its result pages, so no rank can be compared")
     chosen = _methods(log, methods)
@@ -239,6 +250,12 @@ def position_bias(
     if not answer.curve:
         raise DataError(f"{names[0]}: no two ranks can be compared; {'; '.join(answer.gaps)}")
     return answer
+
+
+def refuse_alpha(alpha: float) -> None:
+    """Raise ConventionError if a significance level is not between 0 and 1."""
+    if not 0 < alpha < 1:
+        raise ConventionError(f"alpha must be between 0 and 1, got {alpha:g}")
 
 
 def _methods(log: RankedPages, names: Sequence[str | PositionBiasMethod]) -> list[PositionBiasMethod]:
@@ -321,7 +338,7 @@ def _gaps(estimate: RateRatios, clicks: Numbers) -> Iterator[str]:
     places = [place for place in range(len(clicks)) if clicks[place]]
     seen = _grouped(places, [int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.seen)])
     if len(seen) > 1:
-        yield f"{_joined(seen)} are not connected: no document was seen at both"
+        yield f"{_joined(seen)} are not connected: no document was seen at {'both' if len(seen) == 2 else 'two of them'}"
     for ranks in seen:
         parts = _grouped([rank - 1 for rank in ranks], [
             int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.reference)
@@ -339,8 +356,8 @@ def _grouped(places: Sequence[int], groups: Sequence[int]) -> list[list[int]]:
 
 
 def _joined(groups: Sequence[Sequence[int]]) -> str:
-    first, *rest = (in_words(group) for group in groups)
-    return f"{first} and {' and '.join(rest)}"
+    *others, last = (in_words(group) for group in groups)
+    return f"{', '.join(others)} and {last}"
 
 
 def in_words(ranks: Sequence[int]) -> str:

@@ -102,13 +102,17 @@ class ResultPages:
     @property
     def rank(self) -> Numbers:
         """The rank of each row, from 1."""
-        return np.arange(len(self.pair)) - np.repeat(self.start[:-1], self.lengths) + 1
+        return np.asarray(self._rank(np.int64), np.int64)
+
+    def _rank(self, kind: type[np.int32 | np.int64]) -> Any:
+        rows: npt.NDArray[Any] = np.arange(1, len(self.pair) + 1, dtype=kind)
+        rows -= np.repeat(self.start[:-1].astype(kind), self.lengths)
+        return rows
 
     @property
     def clicks(self) -> Numbers:
         """The number of clicks of each page."""
-        total = np.concatenate(([0], np.cumsum(self.clicked)))
-        return np.asarray(total[self.start[1:]] - total[self.start[:-1]], np.int64)
+        return np.diff(np.searchsorted(np.flatnonzero(self.clicked), self.start))
 
     @property
     def previous(self) -> npt.NDArray[np.int32]:
@@ -185,23 +189,24 @@ class ClickCounts:
         return cls(pairs, pages, pair, rank, nowhere, nowhere, views, clicks, knows_other_clicks=False)
 
     @classmethod
-    def of(cls, pages: ResultPages) -> ClickCounts:
-        """The counts of these pages."""
-        parts = (pages.pair, pages.rank, pages.previous, pages.place)
+    def of(cls, pages: ResultPages, other_clicks: bool = True) -> ClickCounts:
+        """The counts of these pages; without the other clicks of a page, by pair and rank alone."""
+        rank = pages._rank(np.int32 if len(pages.pair) < 2**31 - 1 else np.int64)
+        parts = (pages.pair, rank, *((pages.previous, pages.place) if other_clicks else ()))
         return cls._added(pages.pairs, len(pages), parts, None, pages.clicked)
 
     def plus(self, other: ClickCounts) -> ClickCounts:
         """The sum of two counts over the same pairs."""
+        if self.knows_other_clicks != other.knows_other_clicks:
+            raise DataError("counts with and without the other clicks of a page cannot be added")
         own, theirs = self._keys(), other._keys()
         keys = tuple(np.concatenate(both) for both in zip(own, theirs, strict=True))
         views, clicks = (np.concatenate(both) for both in ((self.views, other.views), (self.clicks, other.clicks)))
         pairs = self.pairs if len(self.pairs) >= len(other.pairs) else other.pairs
-        if not (self.knows_other_clicks and other.knows_other_clicks):
-            raise DataError("counts with and without the other clicks of a page cannot be added")
         return self._added(pairs, self.pages + other.pages, keys, views, clicks)
 
     def _keys(self) -> tuple[Numbers, ...]:
-        return self.pair, self.rank, self.previous, self.place
+        return self.pair, self.rank, *((self.previous, self.place) if self.knows_other_clicks else ())
 
     @classmethod
     def _added(
@@ -214,11 +219,11 @@ class ClickCounts:
     ) -> ClickCounts:
         """Rows with equal keys added up; `views` is None if each row is one view."""
         sizes = [int(key.max(initial=0)) + 1 for key in keys]
-        code = keys[0].astype(np.int64)
+        cells = math.prod(sizes)
+        code: npt.NDArray[Any] = keys[0].astype(np.int32 if cells < 2**31 else np.int64)
         for key, size in zip(keys[1:], sizes[1:], strict=True):
             code *= size
-            code += key
-        cells = math.prod(sizes)
+            code += key.astype(code.dtype, copy=False)
         if cells <= min(max(DENSE * len(code), SMALL), LARGE):  # a table of all cells is faster than sorting
             every_view, every_click = (_sums(code, each, cells) for each in (views, clicks))
             distinct = np.flatnonzero(every_view)
@@ -226,10 +231,14 @@ class ClickCounts:
         else:
             distinct, inverse = np.unique(code, return_inverse=True)
             own = _sums(inverse, views, len(distinct)), _sums(inverse, clicks, len(distinct))
-        distinct, place = np.divmod(distinct, sizes[3])
-        distinct, previous = np.divmod(distinct, sizes[2])
-        pair, rank = np.divmod(distinct, sizes[1])
-        return cls(pairs, pages, pair, rank, previous, place, *own)
+        values = []
+        for size in reversed(sizes[1:]):
+            distinct, value = np.divmod(distinct, size)
+            values.append(value)
+        rank, *others = reversed(values)
+        nowhere = np.zeros_like(rank)
+        previous, place = others or (nowhere, nowhere)
+        return cls(pairs, pages, distinct, rank, previous, place, *own, knows_other_clicks=bool(others))
 
     def by(self, key: Numbers, size: int, which: Flags | None = None) -> tuple[Floats, Floats]:
         """The views and the clicks for each value of a key below `size`, of all cells or of some.

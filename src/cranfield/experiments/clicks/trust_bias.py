@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from cranfield.stats.rate_ratios import StratifiedCounts
 
 LEAST_QUERIES = 20  # with documents that were seen at both ranks
-CLEAR = 4.0  # standard errors from 0 of the spread between documents: the line is not determined without one
+# A line is not determined if documents are alike, or if their spread is hardly known. The second criterion alone decides
+# in most logs, because a rule on the estimated spread would select the logs that overestimate it.
+CLEAR = 4.0  # standard errors from 0 of the spread between documents
+PRECISE = 0.05  # the largest standard error of the spread, as a share of the squared click rate at rank 1
 
 
 class TrustBias(NamedTuple):
@@ -60,7 +63,12 @@ def trust_bias(log: RankedPages, level: float = 0.95) -> list[TrustBias]:
 
 
 def _is_determined(line: EffectEstimate) -> bool:
-    return bool(np.isfinite(line.value).all() and line.value[2] > CLEAR * line.error[2] > 0)
+    """Whether the spread between documents is known well enough for a line."""
+    if not (np.isfinite(line.value).all() and np.isfinite(line.error).all()):
+        return False
+    _, _, spread, rate = line.value
+    error = line.error[2]
+    return bool(0 < CLEAR * error < spread and error < PRECISE * rate**2)
 
 
 def _affine(rank: int, line: EffectEstimate, level: float, queries: int) -> TrustBias:
@@ -105,9 +113,9 @@ def _sums_by_query(rows: StratifiedCounts, rank: int, query: Numbers) -> tuple[F
 
 
 def _line(sums: Floats) -> Floats:
-    """The slope α, the intercept β and the spread between documents, for each row of sums."""
+    """The slope α, the intercept β, the spread between documents and the click rate at rank 1, for each row of sums."""
     with np.errstate(divide="ignore", invalid="ignore"):
         first, second, squared, product = (sums[:, 1:] / sums[:, :1]).T
         spread = squared - first * first
         alpha = (product - first * second) / spread
-    return np.stack([alpha, second - alpha * first, spread], axis=1)
+    return np.stack([alpha, second - alpha * first, spread, first], axis=1)

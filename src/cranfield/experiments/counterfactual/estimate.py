@@ -15,7 +15,7 @@ import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import refuse_below
-from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
+from cranfield.base.results import Answer, Cell, Layout, Lines, Part, Table, plain
 from cranfield.base.text_layout import counted, name_list
 from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
 from cranfield.stats.importance_weights import MeanInterval, clustered_interval, weight_support
@@ -23,8 +23,8 @@ from cranfield.stats.importance_weights import MeanInterval, clustered_interval,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cranfield.base.kernels.table import Floats
     from cranfield.experiments.counterfactual.estimator import Estimator, PageValues
+    from cranfield.experiments.counterfactual.examination import Examination
     from cranfield.experiments.counterfactual.logged_pages import LoggedPages, Probabilities
     from cranfield.experiments.counterfactual.new_ranker import NewRanker
     from cranfield.stats.importance_weights import WeightSupport
@@ -35,6 +35,7 @@ MOST_OF_WEIGHT = 0.05
 MOST_ERRORS = 2.0  # of the mean weight from 1
 MOST_NEVER_SHOWN = 0.05
 THE_LOG = "the log"
+HUGE = 1e9  # larger rates are written with an exponent
 
 
 class Estimate(NamedTuple):
@@ -80,6 +81,7 @@ class Counterfactual(Answer):
     clicks_per_page: float
     level: float
     propensities: str  # where they come from
+    examination_has_errors: bool  # and so adds to the intervals
     estimates: tuple[Estimate, ...]
     differences: tuple[Difference, ...]
     obstacles: tuple[str, ...]  # why estimators were not used
@@ -87,8 +89,8 @@ class Counterfactual(Answer):
 
     def content(self, how: Layout) -> Iterable[Part]:
         rate = self._number(how, self.clicks_per_page)
-        sentences = [self._verdict(how, each) for each in self._preferred()]
-        yield f"{'; '.join(sentences)}. The log itself: {rate} ({self.clicks:,} clicks on {counted(self.pages, 'page')})."
+        own = f"The log itself got {rate} ({self.clicks:,} clicks on {counted(self.pages, 'page')})."
+        yield Lines([*(self._verdict(how, each) for each in self._preferred()), own])
         yield from self._thin_words()
         yield self._estimate_table(how)
         yield self._difference_table(how)
@@ -102,7 +104,7 @@ class Counterfactual(Answer):
 
     def _verdict(self, how: Layout, each: Estimate) -> str:
         interval = f"[{self._number(how, each.low)}, {self._number(how, each.high)}]"
-        return f"{each.run} would get {self._number(how, each.value)} clicks per page {interval} ({each.estimator})"
+        return f"{each.run} would get {self._number(how, each.value)} clicks per page {interval} ({each.estimator})."
 
     def _thin_words(self) -> Iterable[str]:
         """For each run whose support is thin: what is too little for the first sentence, and which others are thin too."""
@@ -138,15 +140,20 @@ class Counterfactual(Answer):
     def _difference_table(self, how: Layout) -> Table:
         head = ["run", "against", "estimator", "difference", "low", "high"]
         rows: list[list[Cell | str]] = []
+        first = {(each.run, each.estimator) for each in self._preferred()}
         for each in self.differences:
+            if not how.states_defaults and (each.run, each.estimator) not in first:
+                continue  # one screen: --verbose shows those of the other estimators
             numbers = (each.value, each.low, each.high)
             rows.append([*each[:3], *(Cell(self._number(how, x, signed=True), x) for x in numbers)])
         return Table(head, rows, names=3, left=3, title="differences, paired by page")
 
     def _number(self, how: Layout, value: float, signed: bool = False) -> str:
         """A rate with enough decimals for two digits of the smallest error."""
-        if how.digits is None:
+        if how.digits is None or value != value:
             return how.number(value)
+        if abs(value) >= HUGE:
+            return f"{value:.4g}"
         errors = [each.error for each in self.estimates] + [each.error for each in self.differences]
         errors = [error for error in errors if error > 0]
         needed = 1 - math.floor(math.log10(min(errors))) if errors else 0
@@ -179,9 +186,8 @@ class Counterfactual(Answer):
             names = name_list([*dict.fromkeys(each.estimator for each in modelled)])
             notes.append(f"{names}: the interval holds the noise of the click rates, not the error of their model")
         if any(_reads_examination(each.estimator) for each in self.estimates):
-            notes.append(
-                "position-based: the interval takes the examination as known, and unseen documents as unclicked"
-            )
+            known = "" if self.examination_has_errors else "takes the examination as known, and "
+            notes.append(f"position-based: the estimate {known}counts documents that were never shown as unclicked")
         return notes
 
     def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
@@ -223,14 +229,15 @@ def counterfactual(
     estimators: Sequence[str] = (),
     *,
     randomised: str | None = None,
-    examination: Mapping[int, float] | None = None,
+    examination: Mapping[int, Examination] | None = None,
     depth: int | None = None,
     level: float = 0.95,
 ) -> Counterfactual:
     """The clicks per page that rankers would get, from the pages of a log that they did not make.
 
-    By default every estimator is used that the log allows. `randomised` declares how the log was randomised if its pages do
-    not state their propensities; `examination` (of positions) is for the position-based estimator.
+    By default every estimator is used that the log allows and that claims to cover the truth. `randomised` declares how the
+    log was randomised if its pages do not state their propensities; `examination` (of positions) is for the position-based
+    estimator.
     """
     if not rankers:
         raise ConventionError("expected a ranker to estimate, found none")
@@ -246,18 +253,19 @@ def counterfactual(
     probabilities = None if _only_examined(estimators) else cut.probabilities(randomised)
     chosen, obstacles = _usable(estimators, cut, probabilities, examination)
     estimates: list[Estimate] = []
-    values: dict[tuple[str, str], Floats] = {}
+    values: dict[tuple[str, str], PageValues] = {}
     for ranker in rankers:
         question = Question(cut, ranker, probabilities, examination or {})
         _refuse_unknown(question)
         for each in chosen:
             of_pages = each.estimate(question)
             estimates.append(_estimate(question, each, of_pages, level))
-            values[str(each), ranker.name] = of_pages.values
+            values[str(each), ranker.name] = of_pages
     facts = (log.name, len(cut.pages), len(np.unique(cut.unit)), int(cut.clicks.sum()), float(cut.clicks.mean()), level)
     words = probabilities.words if probabilities is not None else "examination of positions"
+    noisy = any(each.error for each in (examination or {}).values())
     differences = tuple(_differences(cut, values, names, level))
-    return Counterfactual(*facts, words, tuple(estimates), differences, tuple(obstacles), (*log.notes, *remarks))
+    return Counterfactual(*facts, words, noisy, tuple(estimates), differences, tuple(obstacles), (*log.notes, *remarks))
 
 
 def _only_examined(estimators: Sequence[str]) -> bool:
@@ -296,7 +304,7 @@ def _usable(
     named: Sequence[str],
     log: LoggedPages,
     probabilities: Probabilities | None,
-    examination: Mapping[int, float] | None,
+    examination: Mapping[int, Examination] | None,
 ) -> tuple[list[Estimator], list[str]]:
     """The estimators to use, and why others are not used; DataError if a named one, or every one, cannot be used."""
     members = [ESTIMATORS.named(each) for each in named] or [cls() for cls in ESTIMATORS.values()]
@@ -307,7 +315,7 @@ def _usable(
             raise DataError(f"{log.name}: {each} cannot be used: {obstacle}")
         if obstacle:
             obstacles.append(f"{each}: {obstacle}")
-        elif named or not (log.single and each.for_lists):
+        elif named or (each.unbiased and not (log.single and each.for_lists)):
             usable.append(each)
     if not usable:
         raise DataError(
@@ -331,12 +339,9 @@ def _refuse_unknown(question: Question) -> None:
 def _estimate(question: Question, estimator: Estimator, values: PageValues, level: float) -> Estimate:
     log, never_shown = question.log, question.never_shown
     support = weight_support(values.weights, values.rewards, log.unit, values.single)
-    interval = clustered_interval(values.values, log.unit, level)
-    if not support.largest > 0:  # no page speaks of this ranker
-        interval = MeanInterval(*[math.nan] * 4)
-    elif not values.rewards.any():  # without a click the spread is unknown, not 0
-        interval = interval._replace(error=math.nan, low=math.nan, high=math.nan)
-    limits = (max(0.0, interval.low) if interval.low == interval.low else math.nan, interval.high)
+    interval = _interval(question.log, values, level)
+    low = interval.low if interval.low != interval.low else min(max(0.0, interval.low), interval.value)
+    limits = (low, interval.high)  # clicks are not below 0
     thin = tuple(_thin(estimator, support, never_shown))
     return Estimate(
         question.ranker.name,
@@ -349,6 +354,17 @@ def _estimate(question: Question, estimator: Estimator, values: PageValues, leve
         bias_bound=values.bias,
         thin=thin,
     )
+
+
+def _interval(log: LoggedPages, values: PageValues, level: float) -> MeanInterval:
+    """The estimate with its interval; NaN as far as the pages do not tell."""
+    unknown = math.nan
+    if not values.weights.any():  # no page speaks of this ranker
+        return MeanInterval(unknown, unknown, unknown, unknown)
+    interval = clustered_interval(values.values, log.unit, level, float(np.square(values.shifts).sum()))
+    if not values.rewards.any():  # without a click the spread is unknown, not 0
+        return MeanInterval(interval.value, unknown, unknown, unknown)
+    return interval
 
 
 def _thin(estimator: Estimator, support: WeightSupport, never_shown: float) -> Iterable[str]:
@@ -368,10 +384,15 @@ def _thin(estimator: Estimator, support: WeightSupport, never_shown: float) -> I
 
 
 def _differences(
-    log: LoggedPages, values: Mapping[tuple[str, str], Floats], names: Sequence[str], level: float
+    log: LoggedPages, values: Mapping[tuple[str, str], PageValues], names: Sequence[str], level: float
 ) -> Iterable[Difference]:
     """Each run against the log, and against the first run."""
     for (estimator, run), own in values.items():
-        against = {THE_LOG: log.clicks} | ({} if run == names[0] else {names[0]: values[estimator, names[0]]})
+        itself = own._replace(values=log.clicks, shifts=np.zeros(len(own.shifts)))
+        against = {THE_LOG: itself} | ({} if run == names[0] else {names[0]: values[estimator, names[0]]})
         for other, theirs in against.items():
-            yield Difference(run, other, estimator, *clustered_interval(own - theirs, log.unit, level))
+            both = own._replace(values=own.values - theirs.values, shifts=own.shifts - theirs.shifts)
+            interval = _interval(log, both, level)
+            if other != THE_LOG and math.isnan(_interval(log, theirs, level).error):
+                interval = MeanInterval(interval.value, *[math.nan] * 3)
+            yield Difference(run, other, estimator, *interval)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cranfield.base.kernels.table import Floats
+    from cranfield.experiments.counterfactual.examination import Examination
     from cranfield.experiments.counterfactual.logged_pages import LoggedPages, Probabilities
     from cranfield.experiments.counterfactual.new_ranker import NewRanker, Placements
 
@@ -35,6 +36,7 @@ ESTIMATORS: Registry[type[Estimator]] = Registry(
 )
 
 
+LEAST = 1e-100  # a smaller probability counts as this: the squares of its weights would be beyond a double
 READS = {  # the probabilities of a log, by their names in `Probabilities`
     "whole": "propensity of lists",
     "above": "propensity of beginnings",
@@ -49,7 +51,7 @@ class Question:
     log: LoggedPages
     ranker: NewRanker
     probabilities: Probabilities | None = None
-    examination: Mapping[int, float] = field(default_factory=dict)  # by position, relative to the first
+    examination: Mapping[int, Examination] = field(default_factory=dict)  # by position, relative to the first
 
     @cached_property
     def placements(self) -> Placements:
@@ -108,13 +110,14 @@ def _known(probabilities: Probabilities | None, name: str) -> Floats:
     values = None if probabilities is None else getattr(probabilities, name)
     if values is None:
         raise ConventionError(f"the probabilities {name} are unknown")  # estimators check this first
-    return np.asarray(values, np.float64)
+    return np.asarray(np.maximum(values, LEAST), np.float64)
 
 
 class PageValues(NamedTuple):
     """The influence of each page on an estimate, the mean weight of each page, and all single weights.
 
-    `rewards` are each page's clicks by their weights; `bias` is a bound of the estimate's bias, if it has one.
+    `rewards` are each page's clicks by their weights; `bias` is a bound of the estimate's bias, if it has one. `shifts` are
+    the changes of the estimate if a quantity that it takes over changes by its standard error, for each of them.
     """
 
     values: Floats
@@ -122,6 +125,7 @@ class PageValues(NamedTuple):
     rewards: Floats
     single: Floats
     bias: float = math.nan
+    shifts: Floats = np.zeros(0)
 
 
 class Estimator(Registered, ABC):

@@ -89,8 +89,22 @@ class PositionBased(Estimator):
     weights_tell = False
 
     def estimate(self, question: Question) -> PageValues:
+        examined, errors = self._of_positions(question)
+        plain = self._with(question, examined)
+        shifts = [self._shift(question, examined, place, errors[place]) for place in np.flatnonzero(errors).tolist()]
+        return plain._replace(shifts=np.array(shifts, np.float64))
+
+    def _shift(self, question: Question, examined: Floats, place: int, error: float) -> float:
+        """The change of the estimate if the examination of a position changes by its error."""
+        step = np.zeros(len(examined))
+        step[place] = min(error, examined[place] / 2)
+        up, down = (self._with(question, examined + sign * step).values.mean() for sign in (1, -1))
+        return float((up - down) / 2 * error / step[place])
+
+    @staticmethod
+    def _with(question: Question, examined: Floats) -> PageValues:
+        """The values of the pages with this examination by position."""
         log = question.log
-        examined = self._of_positions(question)
         query, pair, rank, probability = question.placements
         shown = pair >= 0
         new = np.bincount(
@@ -112,16 +126,19 @@ class PositionBased(Estimator):
         )
 
     @staticmethod
-    def _of_positions(question: Question) -> Floats:
-        """The examination by position; DataError if one is needed that is unknown."""
+    def _of_positions(question: Question) -> tuple[Floats, Floats]:
+        """The examination by position and its errors; DataError if one is needed that is unknown."""
         log = question.log
         deepest = max(int(log.position.max(initial=1)), int(question.placements.rank.max(initial=1)))
         lacking = [position for position in range(1, deepest + 1) if position not in question.examination]
+        if lacking and lacking[0] == 1:
+            raise DataError(
+                "the examination of position 1 is unknown; give a row of rank 1 in the file of --position-bias"
+            )
         if lacking:
             raise DataError(
                 f"the examination of position {lacking[0]} is unknown, and pages of {log.name} have {deepest} positions; "
                 f"--depth {lacking[0] - 1} leaves out the positions below"
-                if lacking[0] > 1
-                else "the examination of position 1 is unknown; give a row of rank 1 in the file of --position-bias"
             )
-        return np.array([0.0, *(question.examination[position] for position in range(1, deepest + 1))])
+        each = [question.examination[position] for position in range(1, deepest + 1)]
+        return np.array([0.0, *(one.value for one in each)]), np.array([0.0, *(one.error for one in each)])

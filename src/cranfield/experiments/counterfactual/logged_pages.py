@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
-from cranfield.base.parameters import shortened
+from cranfield.base.parameters import real, shortened
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.formats.event_files.logged_bandit import PROPENSITY
+from cranfield.formats.query_text import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -59,8 +61,8 @@ class Click(NamedTuple):
 class Probabilities:
     """How likely the log was to show what it shows; None if that is unknown.
 
-    `counted` says that they are shares of the log itself. `whole` has the probability of each page's list, `above` of each row that the page begins with the documents down to
-    this row, `at_rank` of each row that its document is at its rank.
+    `whole` has the probability of each page's list, `above` of each row that the page begins with the documents down to
+    this row, `at_rank` of each row that its document is at its rank. `counted` says that they are shares of the log itself.
     """
 
     words: str
@@ -195,12 +197,13 @@ class LoggedPages:
 
     def _refuse_single_lists(self, randomised: str) -> None:
         """Raise DataError if the log shows one list for each query, so that it was not randomised."""
+        if randomised == SHUFFLED and not (self.whole_length > 1).any():
+            raise DataError(
+                f"{self.name}: every page shows one document, so no page was shuffled; --propensity names the attribute with "
+                "the probability of each"
+            )
         if self.varied_queries or (randomised == SHUFFLED and not self.repeated_queries):
             return
-        if randomised == SHUFFLED and not (self.pages.lengths > 1).any():
-            raise DataError(
-                f"{self.name}: every page shows one document, so no page was shuffled; name its propensities"
-            )
         raise DataError(
             f"{self.name}: one list for each query ({len(np.unique(self.query)):,} in all), so a single ranker "
             f"made this log and it was not randomised ({randomised}); "
@@ -215,10 +218,10 @@ class LoggedPages:
                 "only the position-based estimator reads such a log, with --position-bias FILE"
             )
         words = "propensities of the log"
-        if self.single:
+        if (self.whole_length == 1).all():
             single = np.array([each[0] for each in stated], np.float64)
             return Probabilities(words, single, single, single)
-        if all(len(each) == n for each, n in zip(stated, self.whole_length.tolist(), strict=True)) and not self.single:
+        if all(len(each) == n for each, n in zip(stated, self.whole_length.tolist(), strict=True)):
             above = np.concatenate([np.cumprod(each)[:n] for each, n in zip(stated, self.pages.lengths, strict=True)])
             return Probabilities(words, above[self.pages.start[1:] - 1], above)
         if (self.pages.lengths < self.whole_length).any():
@@ -290,11 +293,11 @@ def read_logged_pages(
     one_by_one = list(shown.values())
     nothing: set[str] = set()
     pages = ResultPages.of(
-        (each.query, each.shown, [document in clicked.get(each.search, nothing) for document in each.shown])
+        (normalised(each.query), each.shown, [document in clicked.get(each.search, nothing) for document in each.shown])
         for each in one_by_one
     )
-    units: dict[str, int] = {}
-    unit = np.array([units.setdefault(each.unit, len(units)) for each in one_by_one], np.int32)
+    units = {unit: number for number, unit in enumerate(sorted({each.unit for each in one_by_one}))}
+    unit = np.array([units[each.unit] for each in one_by_one], np.int32)
     notes = [
         f"{counted(number, what)} left out: {why}"
         for number, what, why in (
@@ -345,11 +348,13 @@ def _propensities(pages: list[Impression], attribute: str, needed: bool) -> tupl
 def _propensity(page: Impression, attribute: str) -> tuple[float, ...]:
     """The propensity of a list, or of each of its documents after those above it."""
     text = page.propensity or ""
+    numbers: list[Any] = []
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    numbers = value if isinstance(value, list) else [value]
+        numbers = [real(text)]
+    except ValueError:
+        with suppress(ValueError, RecursionError):
+            value = json.loads(text)
+            numbers = value if isinstance(value, list) else []
     usual = all(isinstance(each, (int, float)) and not isinstance(each, bool) and 0 < each <= 1 for each in numbers)
     if not usual or not numbers:
         expected = f"expected a {attribute} above 0, up to 1"

@@ -15,6 +15,7 @@ import numpy as np
 from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.parameters import shortened
 from cranfield.formats.csv_tables import DETECTED, Dialect, SeparatedValues, header_text, open_table
+from cranfield.formats.query_text import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -216,7 +217,7 @@ def read_policy_table(path: str, name: str, dialect: Dialect = DETECTED) -> Poli
         document, rank = cells["document"].strip(), _rank(path, row.line, cells.get("rank", "1"))
         if not document:
             raise BadLineError(path, row.line, "expected a document, found an empty cell")
-        of_query = probabilities.setdefault(cells.get("query", ""), {})
+        of_query = probabilities.setdefault(normalised(cells.get("query", "")), {})
         if (document, rank) in of_query:
             raise BadLineError(
                 path, row.line, f"expected each document once per query and rank, found {document!r:.60} again"
