@@ -63,7 +63,7 @@ def click_models(
     refuse_below(1, min_sessions=min_sessions)
     chosen = _models(model, exact)
     if os.path.isfile(log):
-        if holdout or model == ALL:
+        if holdout or model.casefold() == ALL:
             raise ConventionError(f"{log}: a table of counts has no searches to hold out; --holdout and all need a log")
         counts, notes = counts_of_queries(read_counts(log), min_sessions)
         views, clicks = counts.by(counts.pair, len(counts.pairs))
@@ -73,7 +73,7 @@ def click_models(
     pages, notes = pages_of_queries(read, min_sessions)
     read = read._replace(pages=pages, notes=notes)
     share = HOLDOUT if holdout is None else holdout
-    if model == ALL:
+    if model.casefold() == ALL:
         return compare_models(chosen, hold_out(read, share, seed), notes)
     fitted = fit_model(chosen[0], pages)
     counts = ClickCounts.of(pages, other_clicks=False)
@@ -89,7 +89,7 @@ def _models(typed: str, exact: bool) -> list[ClickModel]:
     """The click models that a user names, with exact fits where there are any and they are asked for."""
     from cranfield.experiments.clicks.model import CLICK_MODELS
 
-    every = typed == ALL
+    every = typed.casefold() == ALL
     models = [cls() for cls in CLICK_MODELS.values()] if every else [CLICK_MODELS.named(typed)]
     if not exact:
         return models
