@@ -378,8 +378,8 @@ def _click_models() -> None:
 )
 @option(
     "--of VALUE value",
-    "Value of a document. It is one of {click_values}: the probability of a click once examined, that a click satisfies, "
-    "their product, or clicks over expected clicks, which needs no model.",
+    "Value of a document. It is one of {click_values}. These are the probability of a click once examined, that a click "
+    "satisfies, their product, and clicks over expected clicks.",
     default="attractiveness",
 )
 @option(
@@ -475,6 +475,7 @@ def _preferences(log: str, **typed: Any) -> None:
     multiple=True,
 )
 @option("--experiment NAME", "Experiment whose variants are the rankers.  [default: the only one of the log]")
+@option("-k --depth K depth", "Number of ranks to compare.  [default: all]", type=COUNT)
 @option("--alpha", "Significance level of the tests for disagreement and for trust bias.")
 @option(
     "-o --output FILE",
@@ -643,8 +644,8 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 )
 @option(
     "--randomised HOW",
-    "How the log was randomised, if its events do not say: shuffled (the documents of each page in random order) or lists "
-    "(each search drew one of several lists, as in an A/B test).",
+    "Randomisation of the log, if its events do not state it. In shuffled, the documents of each page are in random order. In "
+    "lists, each search or unit drew one of several lists at random, as in an A/B test.",
     type=click.Choice(["shuffled", "lists"]),
 )
 @option(
@@ -653,14 +654,14 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
     "position-based estimator.",
 )
 @option("-k --depth K depth", "Number of documents of each page that count.  [default: all]", type=COUNT)
-@option("--confidence level")
+@option("--confidence level", was=[])
 @option("--lenient")
 @option("--topics-file")
 @options.run_format
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 @option("--digits")
 def _counterfactual(log: str, **typed: Any) -> None:
-    """Estimate the clicks that a ranker would get which was never shown.
+    """Estimate the clicks of a ranker that was never shown.
 
     LOG is a log's folder or a file of events, such as logged bandit data. RUN is a run, a table of probabilities (query,
     document, rank, probability), or the word uniform. The answer says when the log hardly supports it.
