@@ -25,6 +25,7 @@ from cranfield.inputs.topics import queries_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.experiments.clicks.click_summary import ClickSummary
     from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.people_agreement import ClickAgreement
@@ -176,24 +177,56 @@ def _agreement(judgments: ClickJudgments, against: Inputs, seed: int) -> ClickAg
 
 
 def estimate_position_bias(
-    log: str, *, methods: Sequence[str] = (), alpha: float = 0.05, path: str | None = None, **reading: Any
+    log: str,
+    *,
+    methods: Sequence[str] = (),
+    alpha: float = 0.05,
+    depth: int | None = None,
+    path: str | None = None,
+    **reading: Any,
 ) -> PositionBias:
     """How often each rank of an event log is examined; the curve is written to a file if `path` names one.
 
     `reading` are lenient, memory and experiment.
     """
-    from cranfield.experiments.clicks.position_bias import position_bias
+    from cranfield.experiments.clicks.position_bias import position_bias, refuse_alpha
+    from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS
     from cranfield.experiments.clicks.ranked_pages import read_ranked_pages
 
     if path is not None and not holds_columns(path):
         raise ConventionError(f"{path}: expected a file that ends in csv, tsv or jsonl")
+    refuse_alpha(alpha)
+    chosen = [POSITION_BIAS_METHODS.named(method) for method in methods]
     with EventLog(log) as opened:
         read = read_ranked_pages(opened, **reading)
-    answer = position_bias(read.pages, methods, alpha=alpha, remarks=read.notes)
+    answer = position_bias(read.pages, chosen, alpha=alpha, depth=depth, remarks=read.notes)
     if path is not None:
         head, *rows = answer.file_rows()
         write_bytes(path, as_table(path, head, rows))
     return answer
+
+
+def click_summary(
+    log: str,
+    inputs: Inputs,
+    *,
+    model: str | None = None,
+    memory: str | None = None,
+    **how: Any,
+) -> ClickSummary:
+    """Clicks and examination by rank in an event log, and click-through by the grades of the judgments, if any.
+
+    `how` are ranks, min_sessions and fewest_views.
+    """
+    from cranfield.experiments.clicks.click_summary import MODEL, click_summary
+    from cranfield.formats.runs_and_qrels import as_qrels
+    from cranfield.inputs.topics import topic_table
+
+    judgments = None if inputs.qrels is None else as_qrels(inputs.judgments, lenient=inputs.lenient).to_dict()
+    table = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
+    queries = None if table is None else table.queries
+    how |= {"needs_model": True, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
+    return click_summary(log, judgments, queries, **how)
 
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:
