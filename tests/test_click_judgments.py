@@ -281,6 +281,15 @@ def test_commands_take_the_file_as_qrels(written: Path, command: str) -> None:
         assert f"{expected:.10f}"[:10] in answer.out
 
 
+def test_values_below_1_are_gains_of_graded_measures_and_no_topic_seems_without_relevance(written: Path) -> None:
+    runs = [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"]
+    graded = cranfield("eval", written / "clicks.csv", *runs, "-m", "nDCG@10")
+    assert "no relevant document" not in graded.err
+    assert "too few topics" not in cranfield("compare", written / "clicks.csv", *runs, "-m", "nDCG@10").out
+    binary = cranfield("eval", written / "clicks.csv", *runs, "-m", "AP")
+    assert "7 topics have no relevant document" in binary.err
+
+
 def test_a_report_takes_the_file_as_qrels(written: Path) -> None:
     runs = [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"]
     answer = cranfield("report", written / "clicks.csv", *runs, "-m", "nDCG@10", "-o", written / "report.html")
