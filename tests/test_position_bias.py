@@ -419,7 +419,7 @@ def test_counterfactual_reads_the_curve(tmp_path):
     assert cranfield("online", "position-bias", log, "-o", tmp_path / "bias.csv").code == 0
     curve = read_examination(str(tmp_path / "bias.csv"))
     assert curve.keys() == {1, 2, 3}
-    assert curve[1] == 1
+    assert (curve[1].value, curve[1].error) == (1, 0)
 
 
 @pytest.mark.parametrize(
