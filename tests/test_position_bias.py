@@ -13,12 +13,13 @@ import pytest
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.position_based import PBM
-from cranfield.experiments.clicks.position_bias import in_words, position_bias
+from cranfield.experiments.clicks.position_bias import _disagreements, in_words, position_bias
 from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS
 from cranfield.experiments.clicks.ranked_pages import RankedPages, read_ranked_pages
 from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.experiments.event import UserEvent
 from cranfield.experiments.log import EventLog
+from cranfield.stats.rate_ratios import RateRatios
 from ranked_worlds import RankedWorld
 from shell import cranfield
 
@@ -283,6 +284,21 @@ def test_methods_disagree_where_relevance_changed_with_the_rank():
     assert (bias.method, bias.examination[4]) == ("swaps", pytest.approx(4**-0.8, abs=0.1))
     assert {(each.one, each.other) for each in bias.disagreements} == {("swaps", "em")}
     assert any(note.startswith("swaps and em disagree by more than 5%") for note in bias.notes())
+
+
+def test_methods_are_compared_by_the_units_that_both_use_against_their_difference_by_hand():
+    rng = np.random.default_rng(1)
+    shared, own = rng.normal(0, 0.05, (100, 2)), rng.normal(0, 0.002, (100, 2))
+    zeros, log = np.zeros(2, int), np.array([0.0, -1.0])
+    one = RateRatios(log, zeros, zeros, shared)
+    other = RateRatios(log - [0, 0.12], zeros, zeros, shared + own)
+    assert one.error[1] > 0.4  # each interval is far wider than the difference
+    methods = [POSITION_BIAS_METHODS.named(name) for name in ("harvested", "em")]
+    [found], comparisons = _disagreements(methods, [one, other], 0.05)
+    z = (0.12 - math.log(1.05)) / math.sqrt((own[:, 1] ** 2).sum())
+    assert (found.rank, found.one, found.other) == (2, "harvested", "em")
+    assert found.p == pytest.approx(2 * math.erfc(z / math.sqrt(2)))  # Holm over two comparisons
+    assert comparisons == 2
 
 
 def test_trust_bias_is_found_and_alpha_and_beta_are_those_of_the_simulation():
