@@ -17,6 +17,7 @@ from cranfield.commands.listings import estimator, estimators
 from cranfield.experiments.counterfactual.estimate import LEAST_CLICKS, LEAST_SIZE, Estimate, counterfactual
 from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
 from cranfield.experiments.counterfactual.new_ranker import PolicyTable, RankedLists, UniformPolicy, read_policy_table
+from cranfield.formats.event_files.format import line_id
 from cranfield.inputs.inputs import Inputs
 from cranfield.stats.importance_weights import centred, clustered_error
 from shell import cranfield
@@ -127,6 +128,18 @@ def test_the_position_based_estimate_of_a_fixed_log_by_hand(tmp_path: Path) -> N
     assert again["position-based"].value == pytest.approx(1.0)  # the log's own list gets the log's own clicks
 
 
+def test_the_file_of_position_bias_may_be_json_lines_and_its_intervals_add_to_the_error(tmp_path: Path) -> None:
+    log = events(tmp_path / "log.jsonl", *[{"shown": ["a", "b"], "clicked": ["b"]}, {"shown": ["a", "b"]}] * 50)
+    run = run_file(tmp_path / "new.run", cups=["b", "a"])
+    known = table(tmp_path / "known.csv", "rank,examination", "1,1", "2,0.5")
+    rows = [{"rank": 1, "examination": 1.0, "low": None}, {"rank": 2, "examination": 0.5, "low": 0.402, "high": 0.598}]
+    estimate = table(tmp_path / "estimate.jsonl", *map(json.dumps, rows))
+    first, second = (estimated(log, run, position_bias=str(path))["position-based"] for path in (known, estimate))
+    assert first.value == second.value == pytest.approx(1.0)
+    by_hand = np.hypot(first.error, 1.0 * 0.05 / 0.5)  # the derivative of 0.5 / e by e is -0.5 / e²
+    assert second.error == pytest.approx(by_hand, rel=0.02)
+
+
 def test_shares_of_an_ab_test_give_the_mean_of_each_list(tmp_path: Path) -> None:
     pages = (
         [{"shown": ["a", "b"], "clicked": ["a"]}] * 2
@@ -148,6 +161,94 @@ def test_counted_weights_have_the_error_of_the_mean_of_their_group() -> None:
     assert values.mean() == pytest.approx(0.75)
     by_hand = np.sqrt(np.square(clicks[:4] - 0.75).sum()) / 4
     assert clustered_error(values, np.arange(8)) == pytest.approx(by_hand * np.sqrt(8 / 7))
+
+
+def test_the_error_of_an_ab_test_is_that_of_the_pages_that_showed_the_list(tmp_path: Path) -> None:
+    ours = [{"shown": ["b", "a"], "clicked": ["b"] if number % 3 == 0 else []} for number in range(12)]
+    log = events(tmp_path / "log.jsonl", *ours, *[{"shown": ["a", "b"], "clicked": ["a"]}] * 24)
+    found = estimated(log, run_file(tmp_path / "new.run", cups=["b", "a"]), randomised="lists")
+    by_hand = np.sqrt(12 * (1 / 3) * (2 / 3)) / 12 * np.sqrt(36 / 35)
+    for name in ("ips", "snips", "item-position", "cascade"):
+        assert found[name].value == pytest.approx(1 / 3), name
+        assert found[name].error == pytest.approx(by_hand), name
+
+
+def test_the_share_never_shown_is_of_all_pages(tmp_path: Path) -> None:
+    pages = [{"query": "hats", "shown": ["h"], "propensity": 0.5}, *FOUR[:3]]
+    log = events(tmp_path / "log.jsonl", *pages)
+    found = estimated(log, run_file(tmp_path / "new.run", cups=["z"], hats=["h"]), estimators=["ips"])
+    assert found["ips"].never_shown == 0.75
+
+
+def test_the_position_based_error_by_hand(tmp_path: Path) -> None:
+    clicks = [["a"], ["b"], ["a", "b"], [], ["b"]]
+    log = events(tmp_path / "log.jsonl", *[{"shown": ["a", "b"], "clicked": each} for each in clicks])
+    bias = table(tmp_path / "bias.csv", "rank,examination", "1,1", "2,.5")
+    run = run_file(tmp_path / "new.run", cups=["b", "a"])
+    found = estimated(log, run, position_bias=str(bias))["position-based"]
+    by_page = [("a" in each) * 0.5 + ("b" in each) * 2 for each in clicks]
+    assert found.value == pytest.approx(np.mean(by_page))
+    assert found.error == pytest.approx(np.std(by_page, ddof=1) / np.sqrt(5))
+
+
+def slow_rates(rows: list[tuple[int, str, str, bool]], prior: float) -> Any:
+    """The click rate of (position, query, document), computed row by row."""
+    mean = sum(row[3] for row in rows) / len(rows)
+    at = {
+        position: (sum(r[3] for r in rows if r[0] == position) + 10 * mean) / (sum(r[0] == position for r in rows) + 10)
+        for position in {row[0] for row in rows}
+    }
+
+    def rate(position: int, query: str, document: str) -> float:
+        own = [row for row in rows if row[1:3] == (query, document)]
+        factor = (sum(row[3] for row in own) + prior) / (sum(at[row[0]] for row in own) + prior)
+        return float(at[position] * factor)
+
+    return rate
+
+
+@pytest.mark.parametrize("name", ["dr", "dr(folds=2)", "dr(prior=4)", "dm", "dm(prior=4)"])
+def test_models_of_clicks_against_a_slow_computation(tmp_path: Path, name: str) -> None:
+    rng = np.random.default_rng(8)
+    head, data = "timestamp,item_id,position,click,propensity_score", []
+    for _ in range(60):
+        item, position = int(rng.integers(3)), int(rng.integers(1, 4))
+        data.append((position, "", "abc"[item], bool(rng.random() < 0.3 + 0.2 * item - 0.1 * position)))
+    chances = {"a": 0.3, "b": 0.3, "c": 0.4}
+    lines = [f"{TIME},{document},{position},{int(click)},{chances[document]}" for position, _, document, click in data]
+    path = table(tmp_path / "log.csv", head, *lines)
+    policy = {"a": 0.2, "b": 0.7, "c": 0.1}
+    new = table(tmp_path / "new.csv", "document,probability", *(f"{each},{p}" for each, p in policy.items()))
+    found = estimated(path, new, estimators=[name])
+    prior = 4.0 if "4" in name else 1.0
+    folds = 2 if "2" in name else 5
+    units = [line_id("log.csv", number) for number in range(2, 62)]
+    fold = [sorted(units).index(unit) % folds for unit in units]
+    by_hand = []
+    for number, (position, query, document, click) in enumerate(data):
+        others = [row for row, part in zip(data, fold, strict=True) if part != fold[number]]
+        rate = slow_rates(others if name.startswith("dr") else data, prior)
+        promise = sum(p * rate(position, query, each) for each, p in policy.items())
+        weight = policy[document] / chances[document] if name.startswith("dr") else 0.0
+        by_hand.append(promise + weight * (click - rate(position, query, document)))
+    [one] = found.values()
+    assert one.value == pytest.approx(np.mean(by_hand))
+    if name.startswith("dr"):
+        assert one.error == pytest.approx(np.std(by_hand, ddof=1) / np.sqrt(60))
+
+
+def test_normalised_cascade_weights_have_a_mean_of_1_at_every_rank(tmp_path: Path) -> None:
+    pages = [
+        {"shown": ["a", "b"], "clicked": ["a", "b"], "propensity": [0.5, 0.8]},
+        {"shown": ["a", "c"], "clicked": [], "propensity": [0.5, 0.2]},
+        {"shown": ["b", "a"], "clicked": ["b"], "propensity": [0.5, 1.0]},
+        {"shown": ["a", "b"], "clicked": ["a"], "propensity": [0.25, 0.5]},
+    ]
+    log = events(tmp_path / "log.jsonl", *pages)
+    run = run_file(tmp_path / "new.run", cups=["a", "b"])
+    [found] = estimated(log, run, estimators=["cascade(normalised=yes)"]).values()
+    first, second = (2 + 4) / (2 + 2 + 4), 2.5 / (2.5 + 8)
+    assert found.value == pytest.approx(first + second)
 
 
 # against enumeration
@@ -288,6 +389,49 @@ def test_intervals_cover_the_truth_in_93_to_97_of_100_simulated_logs(case: str) 
     _check(CASES[case](2000), 0.93, 0.97)
 
 
+STOPPING, RARE = ListWorld(cascade=True), ItemWorld(spread=1.1, rate=0.04)
+UNMET = {  # estimators whose conditions fail, and the most that they may cover
+    "users who stop, read by ranks": (
+        lambda n: coverage(
+            logs(lambda r: STOPPING.shuffled(r, 5000), n),
+            STOPPING.ranker,
+            STOPPING.truth,
+            ["item-position", "dm"],
+            "shuffled",
+        ),
+        0.88,
+    ),
+    "users who stop, read by examination": (
+        lambda n: coverage(
+            logs(lambda r: STOPPING.fixed(r, 5000), n),
+            STOPPING.ranker,
+            STOPPING.truth,
+            ["position-based"],
+            examination=lambda _: STOPPING.curve,
+        ),
+        0.05,
+    ),
+    "clipped weights": (
+        lambda n: coverage(
+            logs(lambda r: WORLD.log(r, 5000), n), WORLD.ranker, WORLD.truth, ["clipped-ips(maximum=2)"]
+        ),
+        0.05,
+    ),
+    "few clicks": (
+        lambda n: coverage(logs(lambda r: RARE.log(r, 5000), n), RARE.ranker, RARE.truth, ["ips", "snips", "dr"]),
+        0.93,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", UNMET)
+def test_intervals_cover_less_than_they_say_if_a_condition_is_not_met(case: str) -> None:
+    simulate, most = UNMET[case]
+    for name, each in simulate(1000).items():
+        assert each.covered < most, (name, each)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_cover_the_truth_in_a_twentieth_of_the_simulation(case: str) -> None:
     _check(CASES[case](100), 0.85, 1.0)
@@ -374,6 +518,16 @@ def test_no_click_on_the_new_lists_gives_no_interval(tmp_path: Path) -> None:
     found = estimated(log, run_file(tmp_path / "new.run", cups=["a"]))
     assert found["ips"].value == 0.0
     assert np.isnan([found["ips"].low, found["ips"].high, found["ips"].error]).all()
+    answer = command(Inputs(runs=["uniform", str(tmp_path / "new.run")]), str(log), estimators=["ips"], now=NOW)
+    assert np.isnan([each.low for each in answer.differences if "new" in (each.run, each.against)]).all()
+
+
+def test_probabilities_beyond_reason_give_an_answer_that_is_thin(tmp_path: Path) -> None:
+    rows = [f"{TIME},a,1,1,5e-324", f"{TIME},b,1,0,1e-300", f"{TIME},b,1,1,.5"]
+    log = table(tmp_path / "log.csv", "timestamp,item_id,position,click,propensity_score", *rows)
+    for each in estimated(log, "uniform").values():
+        assert each.low <= each.value <= each.high
+        assert len(each.thin) >= 3
 
 
 def test_a_new_list_that_no_page_shows_has_no_estimate_by_whole_lists(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ MOST_OF_WEIGHT = 0.05
 MOST_ERRORS = 2.0  # of the mean weight from 1
 MOST_NEVER_SHOWN = 0.05
 THE_LOG = "the log"
+HUGE = 1e9  # larger rates are written with an exponent
 
 
 class Estimate(NamedTuple):
@@ -149,8 +150,10 @@ class Counterfactual(Answer):
 
     def _number(self, how: Layout, value: float, signed: bool = False) -> str:
         """A rate with enough decimals for two digits of the smallest error."""
-        if how.digits is None:
+        if how.digits is None or value != value:
             return how.number(value)
+        if abs(value) >= HUGE:
+            return f"{value:.4g}"
         errors = [each.error for each in self.estimates] + [each.error for each in self.differences]
         errors = [error for error in errors if error > 0]
         needed = 1 - math.floor(math.log10(min(errors))) if errors else 0
@@ -183,9 +186,8 @@ class Counterfactual(Answer):
             names = name_list([*dict.fromkeys(each.estimator for each in modelled)])
             notes.append(f"{names}: the interval holds the noise of the click rates, not the error of their model")
         if any(_reads_examination(each.estimator) for each in self.estimates):
-            notes.append(
-                "position-based: the interval takes the examination as known, and unseen documents as unclicked"
-            )
+            known = "" if self.examination_has_errors else "takes the examination as known, and "
+            notes.append(f"position-based: the estimate {known}counts documents that were never shown as unclicked")
         return notes
 
     def limits(self, shell: bool = False, verbose: bool = False) -> list[str]:
@@ -337,12 +339,9 @@ def _refuse_unknown(question: Question) -> None:
 def _estimate(question: Question, estimator: Estimator, values: PageValues, level: float) -> Estimate:
     log, never_shown = question.log, question.never_shown
     support = weight_support(values.weights, values.rewards, log.unit, values.single)
-    interval = clustered_interval(values.values, log.unit, level, float(np.square(values.shifts).sum()))
-    if not support.largest > 0:  # no page speaks of this ranker
-        interval = MeanInterval(*[math.nan] * 4)
-    elif not values.rewards.any():  # without a click the spread is unknown, not 0
-        interval = interval._replace(error=math.nan, low=math.nan, high=math.nan)
-    limits = (max(0.0, interval.low) if interval.low == interval.low else math.nan, interval.high)
+    interval = _interval(question.log, values, level)
+    low = interval.low if interval.low != interval.low else min(max(0.0, interval.low), interval.value)
+    limits = (low, interval.high)  # clicks are not below 0
     thin = tuple(_thin(estimator, support, never_shown))
     return Estimate(
         question.ranker.name,
@@ -355,6 +354,17 @@ def _estimate(question: Question, estimator: Estimator, values: PageValues, leve
         bias_bound=values.bias,
         thin=thin,
     )
+
+
+def _interval(log: LoggedPages, values: PageValues, level: float) -> MeanInterval:
+    """The estimate with its interval; NaN as far as the pages do not tell."""
+    unknown = math.nan
+    if not values.weights.any():  # no page speaks of this ranker
+        return MeanInterval(unknown, unknown, unknown, unknown)
+    interval = clustered_interval(values.values, log.unit, level, float(np.square(values.shifts).sum()))
+    if not values.rewards.any():  # without a click the spread is unknown, not 0
+        return MeanInterval(interval.value, unknown, unknown, unknown)
+    return interval
 
 
 def _thin(estimator: Estimator, support: WeightSupport, never_shown: float) -> Iterable[str]:
@@ -381,6 +391,8 @@ def _differences(
         itself = own._replace(values=log.clicks, shifts=np.zeros(len(own.shifts)))
         against = {THE_LOG: itself} | ({} if run == names[0] else {names[0]: values[estimator, names[0]]})
         for other, theirs in against.items():
-            variance = float(np.square(own.shifts - theirs.shifts).sum())
-            interval = clustered_interval(own.values - theirs.values, log.unit, level, variance)
+            both = own._replace(values=own.values - theirs.values, shifts=own.shifts - theirs.shifts)
+            interval = _interval(log, both, level)
+            if other != THE_LOG and math.isnan(_interval(log, theirs, level).error):
+                interval = MeanInterval(interval.value, *[math.nan] * 3)
             yield Difference(run, other, estimator, *interval)

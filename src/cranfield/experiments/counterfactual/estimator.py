@@ -36,6 +36,7 @@ ESTIMATORS: Registry[type[Estimator]] = Registry(
 )
 
 
+LEAST = 1e-100  # a smaller probability counts as this: the squares of its weights would be beyond a double
 READS = {  # the probabilities of a log, by their names in `Probabilities`
     "whole": "propensity of lists",
     "above": "propensity of beginnings",
@@ -109,7 +110,7 @@ def _known(probabilities: Probabilities | None, name: str) -> Floats:
     values = None if probabilities is None else getattr(probabilities, name)
     if values is None:
         raise ConventionError(f"the probabilities {name} are unknown")  # estimators check this first
-    return np.asarray(values, np.float64)
+    return np.asarray(np.maximum(values, LEAST), np.float64)
 
 
 class PageValues(NamedTuple):

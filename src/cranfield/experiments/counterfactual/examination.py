@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.parameters import shortened
-from cranfield.formats.csv_tables import DETECTED, SeparatedValues, open_table
+from cranfield.formats.csv_tables import DETECTED, HEAD, NumberReader, SeparatedValues, open_table
+from cranfield.formats.streams import json_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RANK, EXAMINATION, METHOD = "rank", "examination", "method"
 LIMITS = ("low", "high")
@@ -26,38 +30,48 @@ def read_examination(path: str) -> dict[int, Examination]:
 
     A file with several methods is refused: each has another curve.
     """
-    file = open_table(path)
-    table = SeparatedValues(bytes(file.buffer), path, lambda names: {RANK, EXAMINATION} <= {*names}, DETECTED)
-    lacking = [name for name in (RANK, EXAMINATION) if name not in table.names]
-    if lacking:
-        raise BadLineError(path, 1, f"expected columns rank and examination, found {shortened(', '.join(table.names))}")
     curve: dict[int, Examination] = {}
     methods: dict[str, int] = {}
-    for row in table:
-        if len(row.cells) != len(table.names):
-            raise BadLineError(path, row.line, f"expected {len(table.names)} columns, found {len(row.cells)}")
-        cells = dict(zip(table.names, row.cells, strict=True))
-        methods.setdefault(cells.get(METHOD, ""), row.line)
+    numbers = NumberReader()
+    for line, cells in _rows(path):
+        methods.setdefault(cells.get(METHOD, ""), line)
         if len(methods) > 1:
             one, other = methods
-            raise BadLineError(
-                path, row.line, f"expected one method, found {one!r} and {other!r}; keep the rows of one"
-            )
-        rank = _rank(path, row.line, cells[RANK])
+            raise BadLineError(path, line, f"expected one method, found {one!r} and {other!r}; keep the rows of one")
+        rank = _rank(path, line, cells[RANK])
         if rank in curve:
-            raise BadLineError(path, row.line, f"expected each rank once, found {rank} again")
+            raise BadLineError(path, line, f"expected each rank once, found {rank} again")
         if cells[EXAMINATION].strip():
-            limits = [
-                _number(path, row.line, name, cells[name], table) for name in LIMITS if cells.get(name, "").strip()
-            ]
+            limits = [_number(path, line, name, cells[name], numbers) for name in LIMITS if cells.get(name, "").strip()]
             error = (limits[1] - limits[0]) / (2 * NORMAL) if len(limits) == len(LIMITS) else 0.0
             if not (math.isfinite(error) and error >= 0):
-                raise BadLineError(path, row.line, f"expected finite limits with low below high, found {limits}")
-            curve[rank] = Examination(_examination(path, row.line, cells[EXAMINATION], table), error)
-    table.report()
+                raise BadLineError(path, line, f"expected finite limits with low below high, found {limits}")
+            curve[rank] = Examination(_examination(path, line, cells[EXAMINATION], numbers), error)
     if not curve:
         raise DataError(f"{path}: expected the examination of each rank, found none")
     return curve
+
+
+def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a CSV, TSV or JSON lines file, each with its line."""
+    file = open_table(path)
+    if bytes(file.buffer[:HEAD]).lstrip().startswith(b"{"):
+        for line, row in json_rows(path, "a rank with its examination as a JSON object"):
+            yield line, _with_columns(path, line, {name: "" if row[name] is None else str(row[name]) for name in row})
+        return
+    table = SeparatedValues(bytes(file.buffer), path, lambda names: {RANK, EXAMINATION} <= {*names}, DETECTED)
+    _with_columns(path, 1, dict.fromkeys(table.names, ""))
+    for each in table:
+        if len(each.cells) != len(table.names):
+            raise BadLineError(path, each.line, f"expected {len(table.names)} columns, found {len(each.cells)}")
+        yield each.line, dict(zip(table.names, each.cells, strict=True))
+    table.report()
+
+
+def _with_columns(path: str, line: int, row: dict[str, str]) -> dict[str, str]:
+    if not {RANK, EXAMINATION} <= row.keys():
+        raise BadLineError(path, line, f"expected columns rank and examination, found {shortened(', '.join(row))}")
+    return row
 
 
 def _rank(path: str, line: int, typed: str) -> int:
@@ -67,15 +81,15 @@ def _rank(path: str, line: int, typed: str) -> int:
     return int(text)
 
 
-def _number(path: str, line: int, name: str, typed: str, table: SeparatedValues) -> float:
+def _number(path: str, line: int, name: str, typed: str, numbers: NumberReader) -> float:
     try:
-        return table.numbers.read(typed, line)
+        return numbers.read(typed, line)
     except ValueError as error:
         raise BadLineError(path, line, f"expected a number as {name}, {error}") from None
 
 
-def _examination(path: str, line: int, typed: str, table: SeparatedValues) -> float:
-    value = _number(path, line, EXAMINATION, typed, table)
+def _examination(path: str, line: int, typed: str, numbers: NumberReader) -> float:
+    value = _number(path, line, EXAMINATION, typed, numbers)
     if not (math.isfinite(value) and 0 < value <= 1e6):
         raise BadLineError(path, line, f"expected an examination above 0, found {shortened(typed)!r}")
     return value

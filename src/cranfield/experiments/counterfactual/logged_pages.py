@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
-from cranfield.base.parameters import shortened
+from cranfield.base.parameters import real, shortened
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.formats.event_files.logged_bandit import PROPENSITY
@@ -347,11 +348,13 @@ def _propensities(pages: list[Impression], attribute: str, needed: bool) -> tupl
 def _propensity(page: Impression, attribute: str) -> tuple[float, ...]:
     """The propensity of a list, or of each of its documents after those above it."""
     text = page.propensity or ""
+    numbers: list[Any] = []
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = None
-    numbers = value if isinstance(value, list) else [value]
+        numbers = [real(text)]
+    except ValueError:
+        with suppress(ValueError, RecursionError):
+            value = json.loads(text)
+            numbers = value if isinstance(value, list) else []
     usual = all(isinstance(each, (int, float)) and not isinstance(each, bool) and 0 < each <= 1 for each in numbers)
     if not usual or not numbers:
         expected = f"expected a {attribute} above 0, up to 1"
