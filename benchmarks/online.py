@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks import events, table
+from benchmarks.clicks import click_models
 from benchmarks.table import Row
 from benchmarks.timing import Spread
 
@@ -156,6 +157,7 @@ def analysis(repeats: int) -> list[Row]:
 SECTIONS: dict[str, Callable[[int], list[Row]]] = {
     "interleaving": interleaving,
     "analysis": analysis,
+    "click models": click_models,
     "service": service,
     "strangers": strangers,
 }

@@ -75,8 +75,8 @@ question = options.together(
 @question
 @rare(
     "--label-noise",
-    "Redraw the labels of a log of judgments, so that intervals and tests include the assessors' disagreement; or the "
-    "values of a file of online qrels, so that they include the noise of clicks.",
+    "Redraw the labels of a log of judgments, so that intervals and tests include the assessors' disagreement. From a file "
+    "of online qrels, the values of clicks are redrawn.",
     is_flag=True,
 )
 @rare(

@@ -378,8 +378,8 @@ def _click_models() -> None:
 )
 @option(
     "--of VALUE value",
-    "Value of a document. It is one of {click_values}: the probability of a click once examined, that a click satisfies, "
-    "their product, or clicks over expected clicks, which needs no model.",
+    "Value of a document. It is one of {click_values}. These are the probability of a click once examined, that a click "
+    "satisfies, their product, and clicks over expected clicks.",
     default="attractiveness",
 )
 @option(
@@ -475,6 +475,7 @@ def _preferences(log: str, **typed: Any) -> None:
     multiple=True,
 )
 @option("--experiment NAME", "Experiment whose variants are the rankers.  [default: the only one of the log]")
+@option("-k --depth K depth", "Number of ranks to compare.  [default: all]", type=COUNT)
 @option("--alpha", "Significance level of the tests for disagreement and for trust bias.")
 @option(
     "-o --output FILE",

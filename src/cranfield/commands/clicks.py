@@ -176,20 +176,29 @@ def _agreement(judgments: ClickJudgments, against: Inputs, seed: int) -> ClickAg
 
 
 def estimate_position_bias(
-    log: str, *, methods: Sequence[str] = (), alpha: float = 0.05, path: str | None = None, **reading: Any
+    log: str,
+    *,
+    methods: Sequence[str] = (),
+    alpha: float = 0.05,
+    depth: int | None = None,
+    path: str | None = None,
+    **reading: Any,
 ) -> PositionBias:
     """How often each rank of an event log is examined; the curve is written to a file if `path` names one.
 
     `reading` are lenient, memory and experiment.
     """
-    from cranfield.experiments.clicks.position_bias import position_bias
+    from cranfield.experiments.clicks.position_bias import position_bias, refuse_alpha
+    from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS
     from cranfield.experiments.clicks.ranked_pages import read_ranked_pages
 
     if path is not None and not holds_columns(path):
         raise ConventionError(f"{path}: expected a file that ends in csv, tsv or jsonl")
+    refuse_alpha(alpha)
+    chosen = [POSITION_BIAS_METHODS.named(method) for method in methods]
     with EventLog(log) as opened:
         read = read_ranked_pages(opened, **reading)
-    answer = position_bias(read.pages, methods, alpha=alpha, remarks=read.notes)
+    answer = position_bias(read.pages, chosen, alpha=alpha, depth=depth, remarks=read.notes)
     if path is not None:
         head, *rows = answer.file_rows()
         write_bytes(path, as_table(path, head, rows))

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TESTS = ("t", "sign", "randomisation")
 BAR_WIDTH = 20
+FEW_TOPICS = 20  # with fewer, a plan is rough
 SIMULATED_MOST = 2_000  # beyond so many topics a simulation would take minutes, and t says the same
 
 
@@ -295,7 +296,7 @@ def _variance_from_scores(
     table = upward_table(scores, name, remarks)
     if len(table) < 2:
         raise DataError(f"{name}: expected two topics or more with a value in every run, found {len(table)}")
-    if len(table) < 20:
+    if len(table) < FEW_TOPICS:
         remarks.append(
             f"{name}: the variance comes from {len(table)} topics and is itself uncertain; take the plan as rough"
         )
@@ -391,6 +392,10 @@ def _sampled_plan(
         raise DataError(
             f"{name}: the runs do not differ on the topics that were drawn by chance, which tells no variance"
         )
+    drawn = int(sample.drawn.sum())
+    if drawn < FEW_TOPICS:
+        few = f"the variance comes from {drawn} topics that were drawn by chance and is itself uncertain"
+        remarks.append(f"{name}: {few}; take the plan as rough")
     n = len(topics) if question.n is None else question.n
     needed, reason, error = None, "", plan.error(len(topics))
     try:
@@ -404,10 +409,8 @@ def _sampled_plan(
     numbers = needed, plan.power(n, target), plan.detectable(n, question.power)
     by_test = ByTest(DESIGN_TEST, "mean", *numbers, curve, reason=reason)
     pairs = f"{runs[1]} against {runs[0]}" if len(runs) == 2 else f"{len(runs)} runs"
-    drawn = f"{len(topics)} sampled topics, {int((~sample.drawn).sum())} of them certain"
-    about = (
-        f"{pairs} on {drawn}, standard error of the difference {error:.4g}; topics are sampled anew by the same design"
-    )
+    sampled = f"{len(topics)} sampled topics, {len(topics) - drawn} of them certain"
+    about = f"{pairs} on {sampled}, standard error of the difference {error:.4g}; topics are sampled anew by the same design"
     return PowerPlan(
         name,
         about,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import LARGEST_SCORE
 from cranfield.base.qrels import Queries
 from cranfield.base.text_layout import counted, listed, name_list
 
@@ -270,9 +271,11 @@ class DesignWeights(TopicWeights):
                 raise DataError(f"{start}{PROBABILITY}: no value for topic {topic!r}; each sampled topic needs one")
             chance = _number(f"{start}{PROBABILITY}", topic, probability[topic])
             count = _number(f"{start}{FREQUENCY}", topic, searches)
-            if not 0 <= count < math.inf:
-                raise DataError(f"{start}{FREQUENCY}: expected 0 or more for topic {topic!r}, found {count:g}")
-            if not 0 < chance <= 1:
+            if not 0 <= count <= LARGEST_SCORE:
+                raise DataError(
+                    f"{start}{FREQUENCY}: expected a number from 0 to {LARGEST_SCORE:g} for topic {topic!r}, found {count:g}"
+                )
+            if not 1 / LARGEST_SCORE <= chance <= 1:
                 expected = "expected a number above 0 and at most 1"
                 raise DataError(f"{start}{PROBABILITY}: {expected} for topic {topic!r}, found {chance:g}")
             sampled[str(topic)] = SampledTopic(count, 1.0 if chance >= CERTAIN else chance, strata.get(topic, ""))
@@ -357,7 +360,7 @@ class DesignWeights(TopicWeights):
         start = f"weighted by {self.by}: {counted(len(topics), 'sampled topic')} ({how})"
         if math.isinf(effective):
             return f"{start} are all that were searched for, so the mean has no sampling error"
-        return f"{start} count as {effective:,.3g} of equal weight (effective topics)"
+        return f"{start} {'counts' if len(topics) == 1 else 'count'} as {effective:,.3g} of equal weight (effective topics)"
 
     def notes(self) -> list[str]:
         """Sentences about topics that are left out or missing, and about a design that gives no interval."""

@@ -101,11 +101,9 @@ class TopicCoverage(Answer):
         topics, own, where = counted(len(self.topics), "topic"), share_text(self.own), self.traffic.where
         if self.represented is None:
             return f"The queries of {topics} are {own} of the searches in {where}."
-        rest = share_text(1 - self.represented.share)
-        return (
-            f"{topics} represent {self.represented.text()} of the searches in {where}, and are {own} themselves. "
-            f"The other {rest} are for queries that could not be drawn."
-        )
+        rest = 1 - self.represented.share
+        others = f" The other {share_text(rest)} are for queries that could not be drawn." if rest > 1e-9 else ""
+        return f"{topics} represent {self.represented.text()} of the searches in {where}, and are {own} themselves.{others}"
 
     def drift(self) -> str:
         """Whether the shares of queries have moved; empty without a test."""

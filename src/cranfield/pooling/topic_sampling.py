@@ -95,7 +95,7 @@ class _ByTraffic(TopicDesign):
 
 
 class SystematicDesign(_ByTraffic):
-    """Proportional to traffic: queries in random order on a line, each as long as its probability, and every n-th point.
+    """Proportional to traffic: queries in random order along a line, each as long as its probability, drawn at steps of 1.
 
     The inclusion probabilities are exact. The random order makes almost every pair of queries possible.
     """
@@ -114,8 +114,8 @@ class SystematicDesign(_ByTraffic):
 class ParetoDesign(_ByTraffic):
     """Proportional to traffic: the n queries with the smallest odds of a random number over the odds of their probability.
 
-    The inclusion probabilities are exact to about 1 % in samples of 10, and closer in larger ones. Queries are drawn almost
-    independently of each other, which is what the formula of the standard error assumes.
+    The inclusion probabilities are approximate: off by 0.013 at most in samples of 3 to 8 of 12 queries, and closer in larger
+    ones. Queries are drawn almost independently of each other, which is what the formula of the standard error assumes.
     """
 
     name = "pareto"
@@ -236,12 +236,7 @@ class QueryTraffic:
     def notes(self) -> list[str]:
         """What was merged and left out. Queries that were left out are never named."""
         notes = []
-        if self.spellings:
-            spelt, merged = sum(map(len, self.spellings.values())), len(self.spellings)
-            first = "; ".join(_merged(forms) for forms in list(self.spellings.values())[:FIRST_MERGED])
-            more = " …" if len(self.spellings) > FIRST_MERGED else ""
-            notes.append(f"{spelt:,} spellings were merged into {_queries(merged)} ({RULE}): {first}{more}")
-        for each in self.left_out:
+        for each in sorted(self.left_out, key=lambda one: -one.searches):
             share = f"{share_text(each.searches / self.everything)} of searches"
             without = each.reason == NO_QUERY
             notes.append(
@@ -252,6 +247,11 @@ class QueryTraffic:
                 f"{self.where} does not say who searched, so queries of single people may be among the topics; "
                 "a column of units excludes them"
             )
+        if self.spellings:
+            spelt, merged = sum(map(len, self.spellings.values())), len(self.spellings)
+            first = "; ".join(_merged(forms) for forms in list(self.spellings.values())[:FIRST_MERGED])
+            more = " …" if len(self.spellings) > FIRST_MERGED else ""
+            notes.append(f"{spelt:,} spellings were merged into {_queries(merged)} ({RULE}): {first}{more}")
         return notes
 
 
@@ -361,7 +361,7 @@ def _checked_counts(n: int, sizes: Mapping[str, int], counts: Mapping[str, int])
 # the sample
 
 
-class SampledTopic(NamedTuple):
+class DrawnTopic(NamedTuple):
     """A topic with what a weighted mean needs; `certain` topics add no variance."""
 
     topic: str
@@ -405,7 +405,7 @@ class TopicSample(Answer):
     traffic: QueryTraffic
     design: TopicDesign
     seed: int
-    topics: tuple[SampledTopic, ...]  # most frequent first
+    topics: tuple[DrawnTopic, ...]  # most frequent first
     strata: tuple[Stratum, ...]
 
     def __len__(self) -> int:
@@ -547,14 +547,14 @@ def sample_topics(
     searches = {name: int(traffic.searches[each].sum()) for name, each in numbers.items()}
     counts = allocate(n, searches, sizes, allocation or {})
     rng = np.random.default_rng(seed)
-    topics: list[SampledTopic] = []
+    topics: list[DrawnTopic] = []
     summary = []
     for name, each in numbers.items():
         within = np.array(each)
         probability = method.probabilities(traffic.searches[within], counts[name])
         drawn = method.draw(probability, rng)
         topics += [
-            SampledTopic(
+            DrawnTopic(
                 topic_id(traffic.forms[i]), traffic.queries[i], int(traffic.searches[i]), p, name, traffic.forms[i]
             )
             for i, p in zip(within[drawn].tolist(), probability[drawn].tolist(), strict=True)
@@ -566,7 +566,7 @@ def sample_topics(
     return TopicSample(traffic, method, seed, tuple(topics), tuple(summary))
 
 
-def _refuse_same_ids(topics: Sequence[SampledTopic]) -> None:
+def _refuse_same_ids(topics: Sequence[DrawnTopic]) -> None:
     (name, times), *_ = Counter(topic.topic for topic in topics).most_common(1)
     if times > 1:
         same = name_list([repr(topic.query) for topic in topics if topic.topic == name])

@@ -55,12 +55,12 @@ class Posteriors(ABC):
     @property
     @abstractmethod
     def mean(self) -> Floats:
-        """The mean of each."""
+        """The expected value of each quantity."""
 
     @property
     @abstractmethod
     def variance(self) -> Floats:
-        """The variance of each."""
+        """The expected squared distance of each quantity from its mean."""
 
     @abstractmethod
     def quantile(self, share: float) -> Floats:

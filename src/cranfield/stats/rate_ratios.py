@@ -105,6 +105,21 @@ def sums_of(numbers: Integers, values: Floats, size: int = 0) -> Floats:
     return np.asarray(np.bincount(numbers, values, size), np.float64)
 
 
+def distinct(numbers: Integers) -> tuple[Integers, Integers]:
+    """The distinct numbers in order, and the place of each number among them, as `numpy.unique`, which sorts, finds them.
+
+    >>> [each.tolist() for each in distinct(np.array([7, 2, 7]))]
+    [[2, 7], [1, 0, 1]]
+    """
+    largest = int(numbers.max(initial=-1))
+    if largest > 4 * len(numbers):
+        values, places = np.unique(numbers, return_inverse=True)
+        return values, places
+    there = np.zeros(largest + 1, np.bool_)
+    there[numbers] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers]
+
+
 def _numbered(groups: Integers, there: npt.NDArray[np.bool_]) -> Integers:
     """Groups numbered by their first level; -1 for a level that is not there."""
     numbers: dict[int, int] = {}
@@ -125,10 +140,10 @@ def _fit(rows: StratifiedCounts, members: Integers, clusters: int) -> tuple[Floa
     total = np.bincount(rows.stratum, rows.counts)
     several = total > 0
     inside = several[rows.stratum]
-    strata, stratum = np.unique(rows.stratum[inside], return_inverse=True)
+    strata, stratum = distinct(rows.stratum[inside])
     level, exposure, count = place[inside], rows.exposure[inside], rows.counts[inside]
     total, size = total[strata], len(members)
-    cell, of_row = np.unique(stratum * size + level, return_inverse=True)
+    cell, of_row = distinct(stratum * size + level)
     of_stratum, of_level = np.divmod(cell, size)
     exposures, counts = sums_of(of_row, exposure), sums_of(of_row, count)
     by_level = np.bincount(of_level, counts, minlength=size)
@@ -177,7 +192,7 @@ def influence_of_clusters(rows: StratifiedCounts, shares: object, information: F
 
     stratum, level, weight, residual, cluster = rows
     strata, size = shares.shape  # type: ignore[attr-defined]
-    group, of_row = np.unique(cluster * strata + stratum, return_inverse=True)
+    group, of_row = distinct(cluster * strata + stratum)
     whose, where = np.divmod(group, strata)
     sums, weights = np.bincount(of_row, residual), np.bincount(of_row, weight)
     left = 1 - weights / np.bincount(stratum, weight, minlength=strata)[where]

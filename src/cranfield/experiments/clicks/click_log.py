@@ -556,7 +556,7 @@ def _opened(log: EventSource, memory: str | None) -> Iterator[_Queries]:
             if memory is not None:
                 try:
                     connection.execute(f"SET memory_limit = {literal(memory)}")
-                except imported("duckdb").Error as error:
+                except (imported("duckdb").Error, RuntimeError) as error:  # std::bad_cast, for a lone surrogate
                     problem = str(error).splitlines()[0]
                     raise DataError(f"memory: expected a size such as 3GB, found {memory!r} ({problem})") from None
             with duckdb_in_words(where, log.files()):

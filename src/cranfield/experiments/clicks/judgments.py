@@ -64,7 +64,7 @@ class ClickJudgments(Answer):
 
     @property
     def values(self) -> Floats:
-        """The value of each judgment."""
+        """The mean of each posterior."""
         return self.posteriors.mean
 
     @property
@@ -73,7 +73,7 @@ class ClickJudgments(Answer):
         return grades_of(self.values, self.thresholds)
 
     def qrels(self, name: str = "clicks") -> Qrels:
-        """The judgments as qrels."""
+        """Qrels with the grade of each judgment."""
         return Qrels(self.to_mapping(), name)
 
     def to_mapping(self) -> dict[str, dict[str, float]]:

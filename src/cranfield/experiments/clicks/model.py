@@ -147,7 +147,7 @@ def refuse_unconverged(fitted: FittedClickModel) -> None:
     if fitted.change >= STILL_CHANGING:
         count = len(fitted.objective)
         raise DataError(
-            f"{fitted.model} did not converge: a parameter still changed by {fitted.change:.2g} in iteration {count};"
+            f"{fitted.model} did not converge: a parameter still changed by {fitted.change:.3g} in iteration {count};"
             f" expected less than {STILL_CHANGING:g}. Allow more iterations, like {fitted.model.name}(iterations={10 * count})"
         )
 

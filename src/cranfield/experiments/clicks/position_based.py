@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +51,21 @@ class ExaminationCells:
         pair, place = np.divmod(codes, situations)
         return cls(pair, place, clicks, views - clicks, len(counts.pairs), situations)
 
+    @cached_property
+    def _skipped(self) -> tuple[Numbers, Numbers, Floats]:
+        """The pair, the situation and the number of the skips: a click has no hidden state, so clicks enter as sums."""
+        some = self.skips > 0
+        return self.pair[some], self.situation[some], self.skips[some]
+
+    @cached_property
+    def _clicks(self) -> tuple[Floats, Floats]:
+        return sums(self.pair, self.clicks, self.pairs), sums(self.situation, self.clicks, self.situations)
+
+    @cached_property
+    def _views(self) -> tuple[Floats, Floats]:
+        views = self.clicks + self.skips
+        return sums(self.pair, views, self.pairs), sums(self.situation, views, self.situations)
+
     def maximum(self, model: FittedByEM) -> Maximum:
         """The attractiveness of the pairs and the examination of the situations after a model's iterations."""
         start = np.full(self.pairs, model.start), np.full(self.situations, model.start)
@@ -60,38 +76,42 @@ class ExaminationCells:
 
         Attraction and examination are independent, and a click needs both. At a skip, one of them or both were absent.
         """
-        attracts, examines = attractiveness[self.pair], examination[self.situation]
+        pair, situation, skips = self._skipped
+        clicks, situation_clicks = self._clicks
+        attracts, examines = attractiveness[pair], examination[situation]
         click = attracts * examines
-        per_skip = ratio(self.skips, 1 - click)
-        attracted = self.clicks + per_skip * (attracts - click)
-        examined = self.clicks + per_skip * (examines - click)
-        views = self.clicks + self.skips
+        skip = 1 - click
+        per_skip = ratio(skips, skip)
+        examined = per_skip * (examines - click)
         return Expectations(
-            log_sum(self.clicks, click) + log_sum(self.skips, 1 - click),
-            (sums(self.pair, attracted, self.pairs), sums(self.situation, examined, self.situations)),
-            (sums(self.pair, views, self.pairs), sums(self.situation, views, self.situations)),
-            sums(self.pair, examined, self.pairs),
+            log_sum(clicks, attractiveness) + log_sum(situation_clicks, examination) + log_sum(skips, skip),
+            (
+                clicks + sums(pair, per_skip * (attracts - click), self.pairs),
+                situation_clicks + sums(situation, examined, self.situations),
+            ),
+            self._views,
+            clicks + sums(pair, examined, self.pairs),
         )
 
+    @property
+    def connected(self) -> Numbers:
+        """The lowest situation that each one is connected with by pairs seen in both; -1 for one that did not occur.
 
-def connected_situations(cells: ExaminationCells) -> Numbers:
-    """The lowest situation that each one is connected with by pairs seen in both; -1 for one that did not occur.
-
-    >>> pages = ResultPages.of([("q", ["a", "b", "c"], [0, 0, 0]), ("q", ["b", "a", "c"], [0, 0, 0])])
-    >>> counts = ClickCounts.of(pages)
-    >>> connected_situations(ExaminationCells.of(counts, counts.rank, 4)).tolist()
-    [-1, 1, 1, 3]
-    """
-    lowest = np.full(cells.situations, -1)
-    lowest[cells.situation] = cells.situation
-    while True:
-        of_pair = np.full(cells.pairs, cells.situations)
-        np.minimum.at(of_pair, cells.pair, lowest[cells.situation])
-        new = lowest.copy()
-        np.minimum.at(new, cells.situation, of_pair[cells.pair])
-        if np.array_equal(new, lowest):
-            return lowest
-        lowest = new
+        >>> pages = ResultPages.of([("q", ["a", "b", "c"], [0, 1, 0]), ("q", ["b", "a", "c"], [0, 0, 0])])
+        >>> counts = ClickCounts.of(pages)
+        >>> ExaminationCells.of(counts, counts.rank, 4).connected.tolist()
+        [-1, 1, 1, 3]
+        """
+        lowest = np.full(self.situations, -1)
+        lowest[self.situation] = self.situation
+        while True:
+            of_pair = np.full(self.pairs, self.situations)
+            np.minimum.at(of_pair, self.pair, lowest[self.situation])
+            new = lowest.copy()
+            np.minimum.at(new, self.situation, of_pair[self.pair])
+            if np.array_equal(new, lowest):
+                return lowest
+            lowest = new
 
 
 def anchored_parameter() -> Flag:
@@ -119,8 +139,7 @@ class PBM(FittedByEM):
         counts = ClickCounts.of(data) if isinstance(data, ResultPages) else data
         cells = ExaminationCells.of(counts, counts.rank - 1, int(counts.rank.max(initial=1)))
         (attractiveness, examination), objective, change, examined = cells.maximum(self)
-        connected = connected_situations(cells)
-        what = (attractiveness, objective, change, examination, connected)
+        what = (attractiveness, objective, change, examination, cells.connected)
         fitted = FittedPBM(self, counts.pairs, *what, examined=examined)
         return fitted.scaled() if self.anchored else fitted
 
@@ -142,7 +161,7 @@ class UBM(FittedByEM):
         refuse_long_pages(ranks)
         cells = ExaminationCells.of(counts, (counts.rank - 1) * ranks + counts.previous, ranks * ranks)
         (attractiveness, examination), objective, change, examined = cells.maximum(self)
-        table, connected = examination.reshape(ranks, ranks), connected_situations(cells).reshape(ranks, ranks)
+        table, connected = examination.reshape(ranks, ranks), cells.connected.reshape(ranks, ranks)
         what = (attractiveness, objective, change, table, connected)
         fitted = FittedUBM(self, counts.pairs, *what, examined=examined)
         return fitted.scaled() if self.anchored else fitted
@@ -163,7 +182,7 @@ class FittedPositionBased(FittedScan):
 
     examination: Floats
     connected: Numbers
-    """The lowest situation that each one is connected with, as `connected_situations` numbers them."""
+    """The lowest situation that each one is connected with, as in `ExaminationCells.connected`."""
 
     rank_parameters = ("examination", RELATIVE)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cranfield.base.errors import ConventionError, DataError
+from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.position_bias_methods import ONE_RANKER, POSITION_BIAS_METHODS
@@ -35,6 +36,7 @@ LEVEL = 0.95
 ALPHA = 0.05
 NAMED_RANK = 5  # the rank in the first sentence, or the last one above it
 MARGIN = 0.05  # methods that share units may agree to a few per cent, and differ significantly
+MOST_CELLS = 50_000_000  # units times ranks: an array of this size takes 400 MB
 SHOWN = 10  # ranks of the table on a screen
 COLUMNS = ("rank", "examination", "low", "high", "method", "relative_to", "alpha", "beta")
 
@@ -203,14 +205,22 @@ def position_bias(
     methods: Sequence[str | PositionBiasMethod] = (),
     *,
     alpha: float = ALPHA,
+    depth: int | None = None,
     remarks: Sequence[str] = (),
 ) -> PositionBias:
     """How often each rank of a log is examined, by methods; without names, by the usual methods that the log serves.
 
-    `alpha` is the significance level of the tests for disagreements and for trust bias.
+    Only the first `depth` ranks of each page are compared. `alpha` is the significance level of the tests for disagreements
+    and for trust bias.
     """
-    if not (math.isfinite(alpha) and 0 < alpha < 1):
-        raise ConventionError(f"alpha must be between 0 and 1, got {alpha:g}")
+    refuse_alpha(alpha)
+    refuse_below(1, depth=depth)
+    log = log if depth is None else log.top(depth)
+    if log.clusters * log.ranks > MOST_CELLS:
+        raise DataError(
+            f"expected units times ranks of {MOST_CELLS:,} at the most, found {log.clusters:,} times {log.ranks:,}; "
+            "compare fewer ranks with depth (-k)"
+        )
     if not log.pages.clicked.any():
         raise DataError("the log has no clicks on its result pages, so no rank can be compared")
     chosen = _methods(log, methods)
@@ -240,6 +250,12 @@ def position_bias(
     if not answer.curve:
         raise DataError(f"{names[0]}: no two ranks can be compared; {'; '.join(answer.gaps)}")
     return answer
+
+
+def refuse_alpha(alpha: float) -> None:
+    """Raise ConventionError if a significance level is not between 0 and 1."""
+    if not 0 < alpha < 1:
+        raise ConventionError(f"alpha must be between 0 and 1, got {alpha:g}")
 
 
 def _methods(log: RankedPages, names: Sequence[str | PositionBiasMethod]) -> list[PositionBiasMethod]:

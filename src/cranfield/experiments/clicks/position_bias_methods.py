@@ -24,6 +24,7 @@ from cranfield.stats.rate_ratios import (
     RateRatios,
     StratifiedCounts,
     connected_levels,
+    distinct,
     influence_of_clusters,
     rate_ratios,
     sums_of,
@@ -205,7 +206,7 @@ class EM(PositionBiasMethod):
 
     def estimate(self, log: RankedPages) -> RateRatios:
         rows = log.rows(log.compared)
-        strata, stratum = np.unique(rows.stratum, return_inverse=True)
+        strata, stratum = distinct(rows.stratum)
         rows = rows._replace(stratum=stratum)
         seen, groups = connected_levels(rows, log.ranks)
         attractive, examined = self._fit(rows, len(strata), log.ranks)
@@ -223,7 +224,7 @@ class EM(PositionBiasMethod):
 
     def _fit(self, rows: StratifiedCounts, strata: int, ranks: int) -> tuple[Floats, Floats]:
         """The attractiveness of each stratum, and how often each rank is examined."""
-        cell, of_row = np.unique(rows.stratum * ranks + rows.level, return_inverse=True)
+        cell, of_row = distinct(rows.stratum * ranks + rows.level)
         stratum, rank = np.divmod(cell, ranks)
         clicks, views = sums_of(of_row, rows.counts), sums_of(of_row, rows.exposure)
         cells = ExaminationCells(stratum, rank, clicks, views - clicks, strata, ranks)
@@ -244,7 +245,7 @@ def _binomial_influence(
     from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
 
     inside = np.isin(rows.level, members)
-    strata, stratum = np.unique(rows.stratum[inside], return_inverse=True)
+    strata, stratum = distinct(rows.stratum[inside])
     level, size = np.searchsorted(members, rows.level[inside]), len(members)
     clicked = np.minimum(examined[rows.level[inside]] * attractive[rows.stratum[inside]], 1 - 1e-6)
     weight = clicked / (1 - clicked)

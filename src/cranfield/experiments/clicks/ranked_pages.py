@@ -7,7 +7,7 @@ over time, or differs between people, put a document at several ranks without ch
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from cranfield.base.parameters import shortened
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.click_log import read_pages
 from cranfield.experiments.log import connect, duckdb_in_words
-from cranfield.stats.rate_ratios import StratifiedCounts
+from cranfield.stats.rate_ratios import StratifiedCounts, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,6 +80,14 @@ class RankedPages:
         """Whether each row's pair was seen at several ranks, for whatever reason."""
         every = np.ones(len(self.page), np.bool_)
         return self._at_several(every)
+
+    def top(self, depth: int) -> RankedPages:
+        """The first ranks of each page; swaps with ranks below are left out."""
+        rows = self.rank < depth
+        start = np.concatenate(([0], np.cumsum(np.minimum(self.pages.lengths, depth))))
+        pages = replace(self.pages, start=start, pair=self.pages.pair[rows], clicked=self.pages.clicked[rows])
+        swap = None if self.swap is None else np.where(self.swap[:, 1:] <= depth, self.swap, 0)
+        return RankedPages(pages, self.interleaved, swap, self.swapped)
 
     # rankers assigned at random
 
@@ -148,7 +156,7 @@ class RankedPages:
 
 def _with_several(subject: Numbers, rank: Numbers, ranks: int) -> Numbers:
     """The subjects that are at several ranks."""
-    cells = np.unique(subject.astype(np.int64) * max(ranks, 1) + rank) // max(ranks, 1)
+    cells = distinct(subject.astype(np.int64) * max(ranks, 1) + rank)[0] // max(ranks, 1)
     several, number = np.unique(cells, return_counts=True)
     return np.asarray(several[number > 1], np.int64)
 
