@@ -21,7 +21,7 @@ from cranfield.formats.streams import write_bytes
 from cranfield.inputs.inputs import Inputs, path_of, refuse_second_stdin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.experiments.analyze import Analysis
     from cranfield.experiments.assignment import Assignments
@@ -280,7 +280,7 @@ def _rankers(inputs: Inputs, log: LoggedPages) -> list[NewRanker]:
     )
     from cranfield.formats.topic_tables import topics_of_normal_texts
 
-    queries = inputs.queries or {}
+    queries: Mapping[str, str] = inputs.queries or {}
     policies: list[NewRanker] = []
     runs: list[str] = []
     for typed in inputs.runs:
