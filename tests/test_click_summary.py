@@ -13,19 +13,26 @@ import numpy as np
 import pytest
 
 from browsers import EVIL
+from clicked import write_searches
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.click_summary import (
     ClickSummary,
+    click_summary,
     examination_by_rank,
     grades_of_pairs,
     summarise_clicks,
 )
 from cranfield.experiments.clicks.result_pages import ResultPages
+from cranfield.formats.runs_and_qrels import read_qrels
+from cranfield.formats.topic_tables import read_topic_table
 from cranfield.reports.charts import Panels, rendered
 from cranfield.reports.result_charts import chart, charts_of
-from cranfield.stats.proportions import wilson, wilson_over_clusters
+from cranfield.stats.proportions import mean_share, wilson, wilson_over_clusters
+from shell import EXAMPLES, cranfield
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cranfield.base.kernels.table import Floats
 
 EXAMINED = 1 / np.arange(1, 11) ** 0.8  # by rank
@@ -119,6 +126,28 @@ def test_trials_of_one_cluster_count_as_little_as_they_differ() -> None:
     assert np.isnan(wilson_over_clusters(np.ones((1, 1)), np.ones((1, 1)))[1][0])
 
 
+def test_the_ends_of_a_mean_share_are_where_its_error_is_that_of_the_end() -> None:
+    shares = np.array([0.0, 0.1, 0.0, 0.3, 0.05])
+    error, t = shares.std(ddof=1) / np.sqrt(5), 2.776445  # Student's t with 4 degrees of freedom
+    for most, variance in ((1.0, lambda m: m * (1 - m)), (np.inf, lambda m: m)):
+        mean, low, high = mean_share(shares, 0.95, most)
+        assert mean == pytest.approx(0.09)
+        for end in (low, high):
+            scaled = error * np.sqrt(variance(end) / variance(mean))
+            assert abs(end - mean) / scaled == pytest.approx(t, rel=1e-6)
+        assert 0 < low < mean < high
+    assert mean_share(np.array([0.5]))[0] == mean_share(np.array([0.5, 0.5]))[0] == 0.5
+    assert np.isnan(mean_share(np.array([0.5, 0.5]))[1:]).all()
+    assert np.isnan(mean_share(np.array([]))).all()
+
+
+def test_the_interval_of_many_shares_is_students() -> None:
+    shares = np.random.default_rng(3).normal(0.5, 0.02, 2000)
+    mean, low, high = mean_share(shares)
+    reach = 1.9611 * shares.std(ddof=1) / np.sqrt(2000)
+    assert (mean - low, high - mean) == (pytest.approx(reach, rel=1e-3), pytest.approx(reach, rel=1e-3))
+
+
 def coverage_by_rank(runs: int, units: int, share: float, seed: int = 5) -> float:
     """How often the interval covers the share, with five pages or so of each unit and units that differ."""
     rng, hits = np.random.default_rng(seed), 0
@@ -164,8 +193,9 @@ def test_intervals_by_grade_cover_the_truth() -> None:
 
 
 @pytest.mark.slow
-def test_intervals_by_grade_cover_the_truth_in_92_to_97_percent() -> None:
-    plain, corrected = coverage_by_grade(300, 40)
+@pytest.mark.parametrize("queries", [20, 40, 200])
+def test_intervals_by_grade_cover_the_truth_in_92_to_97_percent(queries: int) -> None:
+    plain, corrected = coverage_by_grade(300, queries)
     assert 0.92 <= plain <= 0.97
     assert 0.92 <= corrected <= 0.97
 
@@ -257,3 +287,55 @@ def test_hostile_texts_stay_texts() -> None:
 def test_what_cannot_be_summarised_is_said(pages: ResultPages, options: Any, said: str) -> None:
     with pytest.raises((DataError, ConventionError), match=said):
         summarise_clicks(pages, **options)
+
+
+def summary_of(folder: Path, searches: Any, **how: Any) -> ClickSummary:
+    return click_summary(write_searches(folder / "events", searches), **how)
+
+
+def test_queries_with_one_session_count_but_the_model_is_not_fitted_to_them(tmp_path: Path) -> None:
+    shown = ["a", "b"], ["b", "a"]
+    searches = [("u", "often", shown[n % 2], [1, 2][: n % 3]) for n in range(30)] + [
+        ("u", "once", ["c", "d", "e"], [3])
+    ]
+    with_once = summary_of(tmp_path / "all", searches)
+    without = summary_of(tmp_path / "some", searches[:-1])
+    assert with_once.pages == 31
+    assert [row.examination for row in with_once.ranks[:2]] == [row.examination for row in without.ranks]
+    assert np.isnan(with_once.ranks[2].examination)
+    assert "the fit of PBM left out 1 query with fewer than 2 sessions (1 in all)" in with_once.notes()
+    assert not any("left out" in note for note in without.notes())
+
+
+def test_clicks_are_shown_without_a_model_that_cannot_be_fitted_or_refused(tmp_path: Path) -> None:
+    searches = [("u", "q", ["a", "b"], [1]) for _ in range(30)]
+    summary = summary_of(tmp_path, searches)
+    assert [row.share for row in summary.ranks] == [1, 0]
+    assert "examined" not in summary.to_text()
+    [note] = [each for each in summary.notes() if each.startswith("no examination: PBM")]
+    with pytest.raises(DataError) as refused:
+        click_summary(tmp_path / "events", needs_model=True)
+    assert note == f"no examination: {refused.value}"
+
+
+LOG = "online/clicks-log"
+
+
+def test_the_command_prints_the_summary_of_the_log_and_its_judgments(tmp_path: Path) -> None:
+    answer = cranfield("online", "click-summary", LOG, "qrels.txt", "--topics-file", "topics.tsv", "--format", "json")
+    judgments = read_qrels(str(EXAMPLES / "qrels.txt")).to_dict()
+    queries = read_topic_table(str(EXAMPLES / "topics.tsv")).queries
+    expected = click_summary(EXAMPLES / LOG, judgments, queries)
+    assert json.loads(answer.out) == expected.to_dict()
+    assert len(expected.grades) == 4
+    bare = json.loads(cranfield("online", "click-summary", LOG, "--ranks", "2", "--format", "json").out)
+    assert bare["grades"] is None
+    assert bare["ranks"] == expected.to_dict()["ranks"][:2]
+
+
+@pytest.mark.parametrize("command", [("clicks",), ("click-summary",)])
+def test_both_commands_draw_the_same_chart(command: tuple[str], tmp_path: Path) -> None:
+    path = tmp_path / "chart.vl.json"
+    answer = cranfield("online", *command, LOG, "--model", "UBM", "-o", path)
+    assert answer.code == 0, answer.both
+    assert json.loads(path.read_text()) == chart(click_summary(EXAMPLES / LOG, model="UBM")).vega_lite()

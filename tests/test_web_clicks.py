@@ -41,7 +41,7 @@ def test_the_page_says_what_the_command_says_of_the_same_log(site: Served) -> No
     text = site.client("vic", "viewer").get("/clicks").text
     assert f"Rank 1 is clicked on {100 * expected['ranks'][0]['share']:.1f} % of 400 pages" in text
     assert text.count('<svg class="chart"') == 2
-    assert "cranfield online clicks garden/events" in text
+    assert "cranfield online click-summary garden/events garden" in text
 
 
 def test_the_tables_are_exported_as_csv(site: Served) -> None:
@@ -127,11 +127,23 @@ def test_an_empty_log_or_another_folder_is_said_in_words(tmp_path: Path, inside:
         assert reply.json()["error"].startswith(("events", "no ", "there", "w/events"))
 
 
+def test_a_model_that_does_not_converge_says_so_and_offers_more_iterations(site: Served) -> None:
+    path = "/clicks.json?model=PBM(iterations%3D2)"
+    values = waited(site, path)
+    assert "no examination: PBM(iterations=2) did not converge" in " ".join(values["notes"])
+    assert {row["examination"] for row in values["answer"]["ranks"]} == {None}
+    text = site.client("vic", "viewer").get(path.replace(".json", "")).text
+    assert "Try again as PBM(iterations=20)" in text
+    assert "Try again" not in site.client("vic", "viewer").get("/clicks").text
+
+
 def test_hostile_texts_in_queries_and_documents_stay_texts(tmp_path: Path) -> None:
     folder = example(tmp_path / "w")
-    write_searches(folder / "events", [(EVIL, EVIL, [EVIL, "b"], [1])] * 12)
+    write_searches(folder / "events", [(EVIL, EVIL, [EVIL, "b"][:: (-1) ** n], [1, 2][: n % 3]) for n in range(12)])
     with served(folder) as opened:
-        assert waited(opened, "/clicks.json")["answer"]["pages"] == 12
+        values = waited(opened, "/clicks.json")
+        assert values["state"] == "ready", values
+        assert values["answer"]["pages"] == 12
         assert "<img" not in opened.client("vic", "viewer").get("/clicks").text
 
 

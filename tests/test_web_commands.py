@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clicked import clicked
 from cranfield.judging import Event
 from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 QUERIES = {
+    "/clicks": ["", "model=UBM&judgments=log%40v+one", "judgments=log&policy=majority"],
     "/compare": [
         "one=bm25&other=fusion&measures=AP+RR%4010",
         "one=bm25&other=fusion&judgments=log&policy=majority",
@@ -58,7 +60,7 @@ ELSEWHERE = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = example(tmp_path_factory.mktemp("commands") / "my garden")
+    folder = clicked(example(tmp_path_factory.mktemp("commands") / "my garden"), searches=100)
     with served(folder) as opened:
         for name in ("ann", "bob"):
             opened.account(name, "assessor")
@@ -116,6 +118,8 @@ def test_a_command_is_quoted_so_that_a_shell_takes_it_as_shown(site: Served) -> 
 
 
 SAME: dict[str, str] = {
+    "/clicks": "pages ranks grades judged_pairs",
+    "/clicks?model=UBM&judgments=log%40v+one": "ranks grades",
     "/compare": "pairs",
     "/compare?one=bm25&other=phrase&measures=AP+RR%4010&judgments=collection": "pairs",
     "/compare?one=bm25&other=fusion&judgments=log&policy=majority&measures=AP": "pairs",

@@ -157,7 +157,8 @@ def hostile(folder: Path) -> Path:
     for name, order in ((RUN, [DOCUMENT, "d1", ARABIC]), ("plain.json", ["d1", "gone", DOCUMENT])):
         scores = {topic["id"]: {each: 3.0 - place for place, each in enumerate(order)} for topic in topics}
         (folder / "runs" / name).write_text(json.dumps(scores))
-    searches = [(EVIL, query, ["d1", DOCUMENT, ARABIC], [n % 3 + 1]) for n in range(12) for query in (EVIL, "tulips")]
+    shown = [["d1", DOCUMENT, ARABIC], [DOCUMENT, ARABIC, "d1"]]
+    searches = [(EVIL, query, shown[n % 2], [n % 3 + 1]) for n in range(12) for query in (EVIL, "tulips")]
     write_searches(folder / "events", searches)
     return folder
 

@@ -16,7 +16,18 @@ import click
 from cranfield.base.errors import DataError
 from cranfield.cli import options
 from cranfield.cli.options import COUNT, NEW_FILE, NEW_FOLDER, OUTPUT, RegistryName, option, rare
-from cranfield.cli.output import FOR_PEOPLE, add_listing, limits, note, notes, put, rendered, show, show_answer
+from cranfield.cli.output import (
+    FOR_PEOPLE,
+    add_listing,
+    is_chart,
+    limits,
+    note,
+    notes,
+    put,
+    rendered,
+    show,
+    show_answer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -350,14 +361,24 @@ def _clicks(log: str, **typed: Any) -> None:
     """Fit click models to a log.
 
     A click model tells attractive documents from documents at attractive ranks. LOG may also be a table of counts with the
-    columns query, document, rank, views and clicks, which CTR models and PBM can use.
+    columns query, document, rank, views and clicks, which CTR models and PBM can use. -o FILE.svg (png, pdf, html, vl.json)
+    draws clicks and examination by rank; click-summary adds judgments.
 
     \b
     $ cranfield online clicks online/clicks-log --model all
     """
-    from cranfield.commands.clicks import click_models
+    from cranfield.commands.clicks import click_models, click_summary
+    from cranfield.inputs.inputs import Inputs
 
-    show_answer(click_models, log, **typed)
+    if not is_chart(typed["output"]):
+        show_answer(click_models, log, **typed)
+        return
+    if typed["model"] == "all":
+        raise click.UsageError("a chart shows one click model; name it with --model")
+    options.refuse_idle("does not change a chart", "exact", "holdout", "seed")
+    how = {name: typed[name] for name in ("shape", "output", "verbose", "model", "memory")}
+    how |= {} if typed["min_sessions"] is None else {"min_sessions": typed["min_sessions"]}
+    show_answer(click_summary, log, Inputs(lenient=typed["lenient"]), **how)
 
 
 @add_listing(command, "click-models", "click_models", "click_model")
@@ -508,6 +529,37 @@ def _bias_methods() -> None:
     \b
     $ cranfield online bias-methods harvested
     """
+
+
+@command.command("click-summary")
+@click.argument("log", type=options.INPUT)
+@click.argument("qrels", required=False, type=options.COLLECTION)
+@option("--model MODEL", "Click model that says how far users look; parameters follow in brackets.", default="PBM")
+@option("--topics-file")
+@option("--ranks N", "Number of ranks to show.", type=COUNT, default=10)
+@option(
+    "--least-views N fewest_views",
+    "Number of times a document must have been shown for a query to count by grade.",
+    type=COUNT,
+    default=10,
+)
+@option("--min-sessions N", "Number of sessions of a query that the click model is fitted to.", type=COUNT, default=2)
+@option("--lenient", "Leave out clicks and pages that contradict each other, and report their number.")
+@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@options.answer("table", "json", "csv", "tsv", "markdown", "html")
+@option("--digits")
+def _click_summary(**typed: Any) -> None:
+    """Summarise clicks by rank and by judged grade.
+
+    The table of ranks shows the share of pages with a click, and how often users examine the rank. With QRELS, a second
+    table shows the click-through of each grade, as it is and corrected for position. -o FILE.svg writes both as charts.
+
+    \b
+    $ cranfield online click-summary online/shop-log
+    """
+    from cranfield.commands.clicks import click_summary
+
+    show_answer(click_summary, **options.with_inputs(typed))
 
 
 @add_listing(command, "metrics", "online_metrics", "online_metric")

@@ -39,7 +39,7 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     "[default: both]",
     type=click.Choice(PARTS),
 )
-@option("--title TEXT", "Title of the report.  [default: the names of the runs and the judgments]")
+@option("--title TEXT", "Title of the report.  [default: run names]")
 @rare(
     "--chart",
     "Write a single chart of the first measure. The file is svg, png, pdf, or vl.json (Vega-Lite).",
@@ -55,9 +55,9 @@ ENDINGS = ("html", "md", "tex", "json", "csv", "svg", "png", "pdf", "vl.json")
     was=["--documents"],
 )
 @rare("--no-texts", "Leave the texts of documents out of an html report; ids stay.", is_flag=True)
-@option(
+@rare(
     "--clicks LOG",
-    "Log of clicks whose clicks and examination by rank, and click-through by judged grade, the report shows as well.",
+    "Event log, to show clicks and examination by rank, and click-through by judged grade, in html, md or json.",
     type=options.INPUT,
 )
 @rare("--click-model MODEL", "Click model that says how far users look, for --clicks.  [default: PBM]")

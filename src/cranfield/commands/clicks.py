@@ -25,6 +25,7 @@ from cranfield.inputs.topics import queries_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.experiments.clicks.click_summary import ClickSummary
     from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.people_agreement import ClickAgreement
@@ -203,6 +204,29 @@ def estimate_position_bias(
         head, *rows = answer.file_rows()
         write_bytes(path, as_table(path, head, rows))
     return answer
+
+
+def click_summary(
+    log: str,
+    inputs: Inputs,
+    *,
+    model: str | None = None,
+    memory: str | None = None,
+    **how: Any,
+) -> ClickSummary:
+    """Clicks and examination by rank in an event log, and click-through by the grades of the judgments, if any.
+
+    `how` are ranks, min_sessions and fewest_views.
+    """
+    from cranfield.experiments.clicks.click_summary import MODEL, click_summary
+    from cranfield.formats.runs_and_qrels import as_qrels
+    from cranfield.inputs.topics import topic_table
+
+    judgments = None if inputs.qrels is None else as_qrels(inputs.judgments, lenient=inputs.lenient).to_dict()
+    table = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
+    queries = None if table is None else table.queries
+    how |= {"needs_model": True, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
+    return click_summary(log, judgments, queries, **how)
 
 
 def fit(model: str, pages: ResultPages) -> FittedClickModel:

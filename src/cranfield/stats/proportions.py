@@ -61,7 +61,7 @@ def wilson_over_clusters(count: Floats, n: Floats, level: float = 0.95) -> tuple
 
     >>> share, low, high = wilson_over_clusters(np.array([[1.0], [0.0], [1.0], [1.0]]), np.full((4, 1), 1.0))
     >>> share.tolist(), low.round(3).tolist(), high.round(3).tolist()
-    ([0.75], [0.146], [0.982])
+    ([0.75], [0.131], [0.984])
     """
     from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
 
@@ -75,6 +75,33 @@ def wilson_over_clusters(count: Floats, n: Floats, level: float = 0.95) -> tuple
         low, high = wilson(share * effective, effective, t)
     known = clusters >= 2
     return share, np.where(known, low, np.nan), np.where(known, high, np.nan)
+
+
+def mean_share(shares: Floats, level: float = 0.95, most: float = 1.0) -> tuple[float, float, float]:
+    """The mean of shares with a score interval: the error of the mean is scaled as the mean of the interval's end would be.
+
+    A share near 0 varies less than a larger one, so Student's interval is too short above and too long below (it covered
+    the mean of rare clicks in 85 % of simulated logs). Here the variance of the mean is proportional to μ(1 − μ), as in
+    Wilson's interval, or with `most` infinite to μ, as for counts. It has one degree of freedom less than there are shares.
+    NaN limits for fewer than two shares, or if all are equal.
+
+    >>> mean, low, high = mean_share(np.array([0.0, 0.1, 0.0, 0.3]))
+    >>> round(mean, 3), round(low, 3), round(high, 3)
+    (0.1, 0.013, 0.475)
+    """
+    from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
+
+    number = len(shares)
+    mean = float(shares.mean()) if number else np.nan
+    if number < 2 or np.ptp(shares) == 0:
+        return mean, np.nan, np.nan
+    squared = float(np.square(stdtrit(number - 1, (1 + level) / 2)) * shares.var(ddof=1) / number)
+    own = mean if np.isinf(most) else mean * (1 - mean / most)
+    # (mean − μ)² = squared · v(μ) / v(mean), with v(μ) = μ (1 − μ / most): a quadratic equation
+    k = squared / own
+    a, b = 1 + (0.0 if np.isinf(most) else k / most), 2 * mean + k
+    root = np.sqrt(b**2 - 4 * a * mean**2)
+    return mean, float((b - root) / (2 * a)), float((b + root) / (2 * a))
 
 
 def adjusted_wald(count: npt.ArrayLike, n: npt.ArrayLike, z: float) -> tuple[Floats, Floats]:

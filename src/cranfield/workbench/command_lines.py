@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "/agreement": ("cranfield judge agree {log} [--round {round}] [--view {by}] [{ranked_runs}] [-m {ranked_by}]",),
     "/backup": ("cranfield backup {ws} -o backup.tar.gz",),
     "/card": ("cranfield collection show {collection}",),
-    "/clicks": ("cranfield online clicks {ws}/events [--model {model}]",),
+    "/clicks": ("cranfield online click-summary {ws}/events [{qrels}] [--model {model}]",),
     "/compare": (
         "cranfield compare {qrels} {one_path} {other_path} [-m {measures}] [--topics {topics_of_category}]",
         "cranfield compare {qrels} {run_paths} [-m {measures}]",
@@ -135,6 +135,8 @@ def _values(request: PageRequest) -> dict[str, str | list[str]]:
         places["qrels"] = f"{places['log']}{source.removeprefix('log')}"
     elif source and bench.qrels is not None:
         places["qrels"] = f"{bench.name}/{os.path.relpath(bench.qrels, bench.folder)}"
+    if request.path == "/clicks" and not source and nothing_judged(bench):
+        places["qrels"] = ""  # the command takes the log of clicks alone
     return places
 
 

@@ -25,10 +25,10 @@ from cranfield.experiments.clicks.click_log import read_pages
 from cranfield.experiments.clicks.fits import fit_model
 from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.experiments.clicks.position_based import FittedPositionBased
+from cranfield.experiments.clicks.query_sessions import pages_of_queries
 from cranfield.experiments.log import EventLog
 from cranfield.formats.query_text import normalised
-from cranfield.stats.paired import mean_and_error, t_limits
-from cranfield.stats.proportions import wilson_over_clusters
+from cranfield.stats.proportions import mean_share, wilson_over_clusters
 
 if TYPE_CHECKING:
     import os
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 MODEL = "PBM"
 RANKS = 10  # ranks of the table
+FEWEST_SESSIONS = 2  # of a query that the click model is fitted to
 FEWEST_VIEWS = 10  # pairs seen less often are left out of the table of grades
 FEW_CLICKS = (
     200  # with fewer, examination of rank 2 by PBM was off by more than 0.1 (root mean square of simulated logs)
@@ -222,12 +223,15 @@ def summarise_clicks(
     grades: Floats | None = None,
     *,
     model: str = "",
+    fitted_pages: ResultPages | None = None,
     ranks: int = RANKS,
     fewest_views: int = FEWEST_VIEWS,
     level: float = LEVEL,
     remarks: Sequence[str] = (),
 ) -> ClickSummary:
     """Clicks by rank, examination by a fitted model, and click-through by the grades of the pairs (NaN: not judged).
+
+    `fitted_pages` are the pages that the model was fitted to, if not all.
 
     >>> from cranfield.experiments.clicks.result_pages import ResultPages
     >>> pages = ResultPages.of([("mug", ["a", "b"], [1, 0]), ("mug", ["a", "b"], [0, 1]), ("mug", ["b"], [1])])
@@ -243,7 +247,10 @@ def summarise_clicks(
         )
     rank = pages.rank
     deepest = int(rank.max())
-    examined = np.full(deepest, np.nan) if fitted is None else examination_by_rank(fitted, pages, rank)
+    examined = np.full(deepest, np.nan)
+    if fitted is not None:
+        own = examination_by_rank(fitted, pages if fitted_pages is None else fitted_pages)
+        examined[: len(own)] = own
     by_rank = _by_rank(pages, rank, min(ranks, deepest), examined / examined[0], level)
     judged, rare, unjudged = None, 0, 0
     by_grade: tuple[GradeClicks, ...] = ()
@@ -274,28 +281,38 @@ def click_summary(
     model: str = MODEL,
     lenient: bool = False,
     memory: str | None = None,
+    min_sessions: int = FEWEST_SESSIONS,
     ranks: int = RANKS,
     fewest_views: int = FEWEST_VIEWS,
     level: float = LEVEL,
+    needs_model: bool = False,
 ) -> ClickSummary:
     """The summary of an event log, with a click model fitted to it; `judgments` are grades by topic and document.
 
-    `queries` are the texts of the topics that the judgments belong to; see `grades_of_pairs`.
+    `queries` are the texts of the topics that the judgments belong to; see `grades_of_pairs`. The model is fitted to
+    queries with `min_sessions`; the counts are of all queries. If the model cannot be fitted, a note says why, or with
+    `needs_model` a DataError.
     """
+    refuse_below(1, min_sessions=min_sessions)
     chosen = CLICK_MODELS.named(model)
     with EventLog(log) as opened:
         read = read_pages(opened, lenient=lenient, memory=memory)
-    remarks, fitted = list(read.notes), None
+    remarks, fitted, pages = list(read.notes), None, read.pages
     try:
-        fitted = fit_model(chosen, read.pages)
-        remarks += fitted.check()
-    except DataError as error:  # clicks by rank can be shown without the model
+        pages, notes = pages_of_queries(read, min_sessions)
+        fitted = fit_model(chosen, pages)
+        left_out = notes[len(read.notes) :]
+        remarks += [*(f"the fit of {model} {note.replace(':', '', 1)}" for note in left_out), *fitted.check()]
+    except DataError as error:
+        if needs_model:
+            raise
         remarks.append(f"no examination: {error}")
     return summarise_clicks(
         read.pages,
         fitted,
         None if judgments is None else grades_of_pairs(read.pages.pairs, judgments, queries),
         model=model,
+        fitted_pages=pages,
         ranks=ranks,
         fewest_views=fewest_views,
         level=level,
@@ -303,13 +320,13 @@ def click_summary(
     )
 
 
-def examination_by_rank(fitted: FittedClickModel, pages: ResultPages, rank: Numbers | None = None) -> Floats:
+def examination_by_rank(fitted: FittedClickModel, pages: ResultPages) -> Floats:
     """The probability that users examine each rank: the expected clicks there over the attractiveness of its documents.
 
     For PBM these are its parameters. For models whose users stop after clicks, it depends on the documents above. NaN for
     ranks that no documents connect with rank 1, if the model needs them.
     """
-    places = (pages.rank if rank is None else rank) - 1
+    places = pages.rank - 1
     clicks = np.bincount(places, weights=fitted.marginal(pages))
     attractive = np.bincount(places, weights=fitted.attractiveness[pages.pair])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -345,7 +362,7 @@ def _by_grade(
 ) -> tuple[tuple[GradeClicks, ...], int, int, int]:
     """The rows of the table of grades; the numbers of pairs with a grade, with too few views, and without a grade.
 
-    `examined` says how much each row of the pages counts as a view, relative to rank 1.
+    `examined` says how much each row of the pages counts as a view, relative to rank 1; NaN where that is unknown.
     """
     pairs = len(pages.pairs)
     views = np.bincount(pages.pair, minlength=pairs).astype(np.float64)
@@ -356,25 +373,28 @@ def _by_grade(
     values = np.unique(grades[kept])
     if len(values) > MOST_GRADES:
         raise DataError(f"expected at most {MOST_GRADES} grades, found {len(values)} values; use judgments with grades")
-    examined_views = np.bincount(pages.pair, weights=examined, minlength=pairs)
+    known = ~np.isnan(examined)
+    examined_views = np.bincount(pages.pair[known], weights=examined[known], minlength=pairs)
+    examined_clicks = np.bincount(pages.pair[known], weights=pages.clicked[known], minlength=pairs)
     rows = []
     for grade in values:
         own = kept & (grades == grade)
         query = np.unique(pages.pairs.query[own], return_inverse=True)[1]
-        clicked = np.bincount(query, weights=clicks[own])
-        share, corrected = (clicked / np.bincount(query, weights=each[own]) for each in (views, examined_views))
-        sums = len(clicked), int(own.sum()), int(views[own].sum()), int(clicks[own].sum())
-        rows.append(GradeClicks(float(grade), *sums, *_mean(share, level, 1.0), *_mean(corrected, level)))
+        share = np.bincount(query, weights=clicks[own]) / np.bincount(query, weights=views[own])
+        with np.errstate(invalid="ignore"):
+            corrected = np.bincount(query, weights=examined_clicks[own]) / np.bincount(
+                query, weights=examined_views[own]
+            )
+        sums = len(share), int(own.sum()), int(views[own].sum()), int(clicks[own].sum())
+        rows.append(
+            GradeClicks(
+                float(grade),
+                *sums,
+                *mean_share(share, level),
+                *mean_share(corrected[~np.isnan(corrected)], level, np.inf),
+            )
+        )
     return tuple(rows), *numbers
-
-
-def _mean(values: Floats, level: float, most: float = np.inf) -> tuple[float, float, float]:
-    """A mean with its t interval, within 0 and `most`; without one for a single value, or if all values are the same."""
-    if len(values) < 2 or np.ptp(values) == 0:
-        return float(values.mean()), np.nan, np.nan
-    mean, error = mean_and_error(values[None, :])
-    low, high = t_limits(mean, error, len(values) - 1, ((1 - level) / 2,) * 2)
-    return float(mean[0]), max(0.0, float(low[0])), min(most, float(high[0]))
 
 
 def grades_of_pairs(

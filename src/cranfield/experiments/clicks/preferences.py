@@ -18,6 +18,7 @@ from cranfield.base.parameters import refuse_below
 from cranfield.base.registry import Registered, Registry
 from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.results import fitted as fitted_table
+from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.judgments import topics_of_queries
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class ClickPreferences(Answer):
     def content(self, how: Layout) -> Iterator[Part]:
         queries = len(set(self.topics))
         of = "1 query" if queries == 1 else f"{queries:,} queries"
-        yield f"{'1 preference' if len(self) == 1 else f'{len(self):,} preferences'} between documents of {of} from {self.pages:,} searches, by {self.rule}"
+        yield f"{counted(len(self), 'preference')} between documents of {of} from {self.pages:,} searches, by {self.rule}"
         order = np.lexsort((np.arange(len(self)), -(self.votes - self.against)))
         rows: list[list[Cell | str]] = []
         for place in order if how.every else order[:SHOWN]:

@@ -8,6 +8,8 @@ from cranfield.workbench.access_control import VIEWER
 from cranfield.workbench.job_answers import answer_page, ask, judgment_options
 from cranfield.workbench.routes import Page, PageRequest, page
 
+UNCONVERGED = "did not converge"  # in the message of `refuse_unconverged`
+
 
 @page("/clicks", VIEWER, "jobs.ask clicks", table=True, menu=("look", 32, "Clicks"))
 def clicks(request: PageRequest) -> Page:
@@ -19,4 +21,20 @@ def clicks(request: PageRequest) -> Page:
     options = {name: value for name, value in judgment_options(request).items() if name != "measures"}
     models = list(dict.fromkeys([*CLICK_MODELS, model]))  # a model with parameters is in no list
     values = {"events": there, "model": model}
-    return answer_page(request, "Clicks", "clicks.html", values, {"models": models, **options}, job)
+    unconverged = job is not None and any(UNCONVERGED in each for each in job.notes)
+    patient = with_more_iterations(model) if unconverged else ""
+    context = {"models": models, "patient": patient, **options}
+    return answer_page(request, "Clicks", "clicks.html", values, context, job)
+
+
+def with_more_iterations(typed: str) -> str:
+    """The click model with ten times as many iterations; empty if its iterations cannot be chosen.
+
+    >>> with_more_iterations("PBM(iterations=20)"), with_more_iterations("CM")
+    ('PBM(iterations=200)', '')
+    """
+    model = CLICK_MODELS.named(typed)
+    if "iterations" not in model.parameters:
+        return ""
+    values = {name: model.values[name] for name in model.typed}
+    return str(type(model)(**{**values, "iterations": 10 * model.values["iterations"]}))
