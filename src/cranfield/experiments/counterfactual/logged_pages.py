@@ -97,12 +97,12 @@ class LoggedPages:
 
     @cached_property
     def page(self) -> Numbers:
-        """The page of each row."""
+        """The number of the page that each row is on."""
         return self.pages.page
 
     @cached_property
     def rank(self) -> Numbers:
-        """The rank of each row on its page."""
+        """The rank of each row on its page, from 1."""
         return self.pages.rank
 
     @cached_property
