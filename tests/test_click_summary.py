@@ -70,6 +70,15 @@ def test_clicks_by_rank_against_counting_by_hand() -> None:
     assert np.isnan(first.examination)
 
 
+def test_pages_of_one_user_count_as_one_cluster() -> None:
+    pages = ResultPages.of([("mug", ["a"], [user % 3 == 0]) for user in range(60) for _ in range(4)])
+    [alone] = summarise_clicks(pages).ranks
+    [row] = summarise_clicks(replace(pages, unit=np.repeat(np.arange(60, dtype=np.int32), 4))).ranks
+    clicks, views = np.repeat([4.0, 0.0, 0.0], 20)[:, None], np.full((60, 1), 4.0)
+    assert (row.low, row.high) == tuple(float(end[0]) for end in wilson_over_clusters(clicks, views)[1:])
+    assert row.high - row.low > 1.8 * (alone.high - alone.low)
+
+
 def test_click_through_by_grade_is_a_mean_over_queries_counted_by_hand() -> None:
     pages = ResultPages.of([*[("head", ["a", "b"], [1, 0])] * 8, *[("tail", ["a", "b"], [0, 1])] * 2])
     grades = grades_of_pairs(pages.pairs, {"head": {"a": 1, "b": 0}, "tail": {"a": 1, "b": 0}})
