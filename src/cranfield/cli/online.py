@@ -555,7 +555,7 @@ def _click_summary(**typed: Any) -> None:
     table shows the click-through of each grade, as it is and corrected for position. -o FILE.svg writes both as charts.
 
     \b
-    $ cranfield online click-summary online/shop-log
+    $ cranfield online click-summary online/clicks-log qrels.txt --topics-file topics.tsv
     """
     from cranfield.commands.clicks import click_summary
 
