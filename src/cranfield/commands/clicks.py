@@ -236,7 +236,7 @@ def click_summary(
 ) -> ClickSummary:
     """Clicks and examination by rank in an event log, and click-through by the grades of the judgments, if any.
 
-    `how` are ranks, min_sessions and fewest_views.
+    A model that is named must fit; the default one may be missing. `how` are ranks, min_sessions and fewest_views.
     """
     from cranfield.experiments.clicks.click_summary import MODEL, click_summary
     from cranfield.formats.runs_and_qrels import as_qrels
@@ -245,7 +245,7 @@ def click_summary(
     judgments = None if inputs.qrels is None else as_qrels(inputs.judgments, lenient=inputs.lenient).to_dict()
     table = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
     queries = None if table is None else table.queries
-    how |= {"needs_model": True, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
+    how |= {"needs_model": model is not None, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
     return click_summary(log, judgments, queries, **how)
 
 
