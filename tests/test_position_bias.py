@@ -13,12 +13,13 @@ import pytest
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.position_based import PBM
-from cranfield.experiments.clicks.position_bias import in_words, position_bias
+from cranfield.experiments.clicks.position_bias import _disagreements, in_words, position_bias
 from cranfield.experiments.clicks.position_bias_methods import POSITION_BIAS_METHODS
 from cranfield.experiments.clicks.ranked_pages import RankedPages, read_ranked_pages
 from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.experiments.event import UserEvent
 from cranfield.experiments.log import EventLog
+from cranfield.stats.rate_ratios import RateRatios
 from ranked_worlds import RankedWorld
 from shell import cranfield
 
@@ -285,6 +286,21 @@ def test_methods_disagree_where_relevance_changed_with_the_rank():
     assert any(note.startswith("swaps and em disagree by more than 5%") for note in bias.notes())
 
 
+def test_methods_are_compared_by_the_units_that_both_use_against_their_difference_by_hand():
+    rng = np.random.default_rng(1)
+    shared, own = rng.normal(0, 0.05, (100, 2)), rng.normal(0, 0.002, (100, 2))
+    zeros, log = np.zeros(2, int), np.array([0.0, -1.0])
+    one = RateRatios(log, zeros, zeros, shared)
+    other = RateRatios(log - [0, 0.12], zeros, zeros, shared + own)
+    assert one.error[1] > 0.4  # each interval is far wider than the difference
+    methods = [POSITION_BIAS_METHODS.named(name) for name in ("harvested", "em")]
+    [found], comparisons = _disagreements(methods, [one, other], 0.05)
+    z = (0.12 - math.log(1.05)) / math.sqrt((own[:, 1] ** 2).sum())
+    assert (found.rank, found.one, found.other) == (2, "harvested", "em")
+    assert found.p == pytest.approx(2 * math.erfc(z / math.sqrt(2)))  # Holm over two comparisons
+    assert comparisons == 2
+
+
 def test_trust_bias_is_found_and_alpha_and_beta_are_those_of_the_simulation():
     beta = (0.2, 0.12, 0.06, 0.0)
     world = RankedWorld("order", queries=150, ranks=4, units=12_000, beta=beta)
@@ -419,7 +435,7 @@ def test_counterfactual_reads_the_curve(tmp_path):
     assert cranfield("online", "position-bias", log, "-o", tmp_path / "bias.csv").code == 0
     curve = read_examination(str(tmp_path / "bias.csv"))
     assert curve.keys() == {1, 2, 3}
-    assert curve[1] == 1
+    assert (curve[1].value, curve[1].error) == (1, 0)
 
 
 @pytest.mark.parametrize(

@@ -515,7 +515,7 @@ def _position_bias(log: str, **typed: Any) -> None:
     need no model; em fits one. Every curve is relative to rank 1, or to the first rank that documents connect.
 
     \b
-    $ cranfield online position-bias online/log
+    $ cranfield online position-bias online/clicks-log
     """
     from cranfield.commands.clicks import estimate_position_bias
 

@@ -36,6 +36,7 @@ LEVEL = 0.95
 ALPHA = 0.05
 NAMED_RANK = 5  # the rank in the first sentence, or the last one above it
 MARGIN = 0.05  # methods that share units may agree to a few per cent, and differ significantly
+LARGEST_LOG = 700.0  # of a limit; the exponential of a larger one overflows
 MOST_CELLS = 50_000_000  # units times ranks: an array of this size takes 400 MB
 SHOWN = 10  # ranks of the table on a screen
 COLUMNS = ("rank", "examination", "low", "high", "method", "relative_to", "alpha", "beta")
@@ -223,14 +224,14 @@ def position_bias(
         )
     if not log.pages.clicked.any():
         raise DataError("the log has no clicks on its result pages, so no rank can be compared")
-    chosen = _methods(log, methods)
-    estimates = [method.checked_estimate(log) for method in chosen]
-    names = tuple(map(str, chosen))
+    selected = _methods(log, methods)
+    estimates = [method.checked_estimate(log) for method in selected]
+    names = tuple(map(str, selected))
     rows = tuple(row for name, each in zip(names, estimates, strict=True) for row in _rows(name, each))
-    disagreements, comparisons = _disagreements(chosen, estimates, alpha)
+    disagreements, comparisons = _disagreements(selected, estimates, alpha)
     views = np.bincount(log.rank, minlength=log.ranks)
     clicks = np.bincount(log.rank[log.pages.clicked], minlength=log.ranks)
-    cautions = [*_cautions(chosen, estimates, log), *([] if methods else _lacking_notes(log))]
+    cautions = [*_cautions(selected, estimates, log), *([] if methods else _lacking_notes(log))]
     answer = PositionBias(
         names[0],
         names,
@@ -260,13 +261,13 @@ def refuse_alpha(alpha: float) -> None:
 
 def _methods(log: RankedPages, names: Sequence[str | PositionBiasMethod]) -> list[PositionBiasMethod]:
     """The methods, the one that assumes least first; DataError if the log serves none."""
-    chosen = [POSITION_BIAS_METHODS.named(name) for name in names]
-    if not chosen:
+    selected = [POSITION_BIAS_METHODS.named(name) for name in names]
+    if not selected:
         usual = [cls() for cls in POSITION_BIAS_METHODS.values() if cls.usual]
-        chosen = [method for method in usual if not method.obstacle(log)]
-        if not chosen:
+        selected = [method for method in usual if not method.obstacle(log)]
+        if not selected:
             raise DataError(f"{ONE_RANKER}; every document was seen at one rank only")
-    return sorted({str(method): method for method in chosen}.values(), key=lambda method: method.trust)
+    return sorted({str(method): method for method in selected}.values(), key=lambda method: method.trust)
 
 
 def _lacking_notes(log: RankedPages) -> list[str]:
@@ -289,7 +290,7 @@ def _rows(method: str, estimate: RateRatios) -> Iterator[RankExamination]:
             yield RankExamination(method, place + 1, None, None, None, None)
             continue
         half = reach * float(error[place])
-        low, high = (None, None) if math.isnan(half) else (math.exp(log - half), math.exp(log + half))
+        low, high = (None, None) if math.isnan(half) else (math.exp(log - half), math.exp(min(log + half, LARGEST_LOG)))
         if reference == place:
             low = high = 1.0
         yield RankExamination(method, place + 1, reference + 1, math.exp(log), low, high)

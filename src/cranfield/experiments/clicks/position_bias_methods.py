@@ -68,7 +68,10 @@ class PositionBiasMethod(Registered, ABC):
         """The estimate; DataError if the log does not serve this method."""
         if problem := self.obstacle(log):
             raise DataError(f"{self.name}: {problem}")
-        return self.estimate(log)
+        try:
+            return self.estimate(log)
+        except np.linalg.LinAlgError:
+            raise DataError(f"{self.name}: too few clicks on documents that were seen at several ranks") from None
 
 
 class Swaps(PositionBiasMethod):
@@ -152,8 +155,8 @@ class AllPairs(Harvested):
         pages = np.bincount(variants[variants >= 0], minlength=int(arm.max()) + 1)
         key = rows.stratum * log.ranks + rows.level
         place, armed = np.divmod(np.unique(key * len(pages) + arm), len(pages))
-        shown = np.bincount(place, pages[armed], minlength=int(key.max()) + 1)
-        weighted = rows._replace(exposure=1 / shown[key], counts=rows.counts / shown[key])
+        pages_there = np.bincount(place, pages[armed], minlength=int(key.max()) + 1)
+        weighted = rows._replace(exposure=1 / pages_there[key], counts=rows.counts / pages_there[key])
         return rate_ratios(self._by_pair_of_ranks(weighted, np.unique(key), log.ranks), log.ranks, log.clusters)
 
     def _by_pair_of_ranks(self, rows: StratifiedCounts, places: Numbers, ranks: int) -> StratifiedCounts:
@@ -249,9 +252,9 @@ def _binomial_influence(
     level, size = np.searchsorted(members, rows.level[inside]), len(members)
     clicked = np.minimum(examined[rows.level[inside]] * attractive[rows.stratum[inside]], 1 - 1e-6)
     weight = clicked / (1 - clicked)
-    known = weight > 0
-    stratum, level, weight, clicked = stratum[known], level[known], weight[known], clicked[known]
-    count, cluster = rows.counts[inside][known], rows.cluster[inside][known]
+    positive = weight > 0
+    stratum, level, weight, clicked = stratum[positive], level[positive], weight[positive], clicked[positive]
+    count, cluster = rows.counts[inside][positive], rows.cluster[inside][positive]
     total = np.bincount(stratum, weight, minlength=len(strata))
     by_level = np.bincount(level, weight, minlength=size)
     table = csr_array((weight / total[stratum], (stratum, level)), shape=(len(strata), size))

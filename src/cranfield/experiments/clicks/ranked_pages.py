@@ -213,8 +213,8 @@ def _two_ranks(search: str, typed: str | None, length: int) -> tuple[int, int]:
     where = f"search {shortened(search)!r}"
     numbers = re.fullmatch(r"\s*([0-9]{1,9})\s*[-,]\s*([0-9]{1,9})\s*", typed or "")
     if numbers is None:
-        found = "none" if typed is None else repr(shortened(typed))
-        raise DataError(f"{where}: expected two ranks as attribute {SWAP}, such as 1-4, found {found}")
+        value = "none" if typed is None else repr(shortened(typed))
+        raise DataError(f"{where}: expected two ranks as attribute {SWAP}, such as 1-4, found {value}")
     low, high = sorted(map(int, numbers.groups()))
     if low == high or low < 1 or high > length:
         expected = f"expected two different ranks from 1 to {length}, the length of its page"
@@ -224,9 +224,9 @@ def _two_ranks(search: str, typed: str | None, length: int) -> tuple[int, int]:
 
 def _truth(search: str, typed: str | None) -> bool:
     if typed not in TRUTH:
-        found = "none" if typed is None else repr(shortened(typed))
+        value = "none" if typed is None else repr(shortened(typed))
         raise DataError(
             f"search {shortened(search)!r}: expected true or false as attribute {SWAPPED}, which says whether the ranks of "
-            f"{SWAP} are exchanged, found {found}"
+            f"{SWAP} are exchanged, found {value}"
         )
     return TRUTH[typed]
