@@ -138,7 +138,7 @@ def coverage(world: str, views: tuple[int, int], thresholds: tuple[float, ...], 
     def grades(values: Floats) -> Floats:
         return UncertainGrades([], BetaPosteriors(np.ones(1), np.ones(1)), thresholds).grades(values)
 
-    truth, runs = topics(12_000)
+    truth, runs = topics(30_000 if logs > 100 else 12_000)
     target = differences(grades(truth), runs).mean()
     covered = 0
     for _ in range(logs):
