@@ -168,5 +168,5 @@ def test_the_interval_of_tau_covers_the_average_tau_of_such_samples() -> None:
 @pytest.mark.parametrize("gap", [0.0, 0.05])
 @pytest.mark.parametrize("topics", [10, 50, 200])
 @pytest.mark.parametrize("runs", [3, 10, 25])
-def test_the_interval_of_tau_covers_the_average_tau_in_92_to_100_percent(runs: int, topics: int, gap: float) -> None:
-    assert 0.92 <= tau_coverage(runs, topics, gap, worlds=30, logs=10) <= 1
+def test_the_interval_of_tau_covers_the_average_tau_in_91_percent_or_more(runs: int, topics: int, gap: float) -> None:
+    assert tau_coverage(runs, topics, gap, worlds=60, logs=6) >= 0.91

@@ -257,6 +257,18 @@ def test_pairs_are_the_same_in_every_format(example):
         assert float(row["satisfaction"]) == pair["satisfaction"] == pytest.approx(satisfied, abs=1e-12)
 
 
+@pytest.mark.parametrize("model", ["SDBN", "UBM", "RankCTR", "DBN"])
+def test_parameters_are_the_same_whether_or_not_searches_are_held_out(model):
+    answers = [
+        json.loads(cranfield("online", "clicks", LOG, "--model", model, "--holdout", share, "--format", "json").out)
+        for share in ("0", "0.25")
+    ]
+    assert (answers[0]["held_out"], answers[1]["held_out"]["pages"]) == (None, 547)
+    assert answers[0]["parameters"] == answers[1]["parameters"]
+    assert answers[0]["pairs"] == answers[1]["pairs"]
+    assert answers[0]["pages"] == answers[1]["pages"] == 1800
+
+
 def test_streamed_counts_give_the_same_model(example):
     streamed = DCM().fit(count_clicks(EventLog(LOG)).counts)
     assert streamed.attractiveness == pytest.approx(DCM().fit(ClickCounts.of(example.pages)).attractiveness, abs=1e-12)

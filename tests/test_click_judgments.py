@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,29 @@ def test_pseudo_counts_are_the_whole_posterior_of_a_document_that_was_never_exam
         fitted = fit(CLICK_MODELS.named(name), pages)
         posteriors = attractiveness_posteriors(pages, fitted)
         assert (posteriors.alpha[2], posteriors.beta[2]) == pytest.approx((1, 1))
+
+
+def curvature(truth: Any, pages: ResultPages, pair: int) -> float:
+    """The information about one pair's attractiveness: minus the second derivative of the log-likelihood, numerically."""
+    step, logs = 1e-4, []
+    for move in (-step, 0.0, step):
+        attractiveness = truth.attractiveness.copy()
+        attractiveness[pair] += move
+        chance = replace(truth, attractiveness=attractiveness).conditional(pages)
+        logs.append(float(np.log(np.where(pages.clicked, chance, 1 - chance)).sum()))
+    return -(logs[0] - 2 * logs[1] + logs[2]) / step**2
+
+
+@pytest.mark.parametrize(("name", "near"), [("PBM", 1e-3), ("UBM", 1e-3), ("DBN", 0.1), ("SDBN", 0.1), ("DCM", 0.1)])
+def test_the_size_of_a_posterior_is_the_curvature_of_the_log_likelihood(name: str, near: float) -> None:
+    """Exact where examination depends on the clicks above alone; below an unclicked document others tell about it as well."""
+    pages, truth = simulated(name, 3_000, 4)
+    truth = replace(truth, objective=np.zeros(1))  # as if fitted by EM
+    posteriors = attractiveness_posteriors(pages, truth)
+    size = posteriors.alpha + posteriors.beta - truth.model.pseudo_views
+    for pair in (0, 7, 111):
+        a = truth.attractiveness[pair]
+        assert size[pair] == pytest.approx(a * (1 - a) * curvature(truth, pages, pair), rel=near)
 
 
 # coverage
@@ -255,6 +279,15 @@ def test_commands_take_the_file_as_qrels(written: Path, command: str) -> None:
         plain = cf.read_qrels(str(written / "clicks.csv")).to_dict()
         expected = cf.evaluate(plain, str(runs[0]), "nDCG@10").mean()
         assert f"{expected:.10f}"[:10] in answer.out
+
+
+def test_values_below_1_are_gains_of_graded_measures_and_no_topic_seems_without_relevance(written: Path) -> None:
+    runs = [EXAMPLES / "bm25.run", EXAMPLES / "dense.run"]
+    graded = cranfield("eval", written / "clicks.csv", *runs, "-m", "nDCG@10")
+    assert "no relevant document" not in graded.err
+    assert "too few topics" not in cranfield("compare", written / "clicks.csv", *runs, "-m", "nDCG@10").out
+    binary = cranfield("eval", written / "clicks.csv", *runs, "-m", "AP")
+    assert "7 topics have no relevant document" in binary.err
 
 
 def test_a_report_takes_the_file_as_qrels(written: Path) -> None:

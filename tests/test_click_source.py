@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cranfield.base.errors import DataError
-from cranfield.judging import Event, current_events, open_log
+from cranfield.inputs.workspace import make_example, open_bench
+from cranfield.judging import Event, current_events, log_queries, open_log
+from cranfield.judging.current_labels import LabelKey
+from cranfield.judging.guidelines_history import grade_uses
 from cranfield.judging.policies import ONE_SET, PolicySettings, decide, goes_by_labels, policies
 from shell import EXAMPLES, cranfield
 
@@ -70,6 +74,41 @@ def test_clicks_change_no_number_of_a_log(folder: Path, command: str) -> None:
     assert cranfield("judge", "add", "work.db", "clicks.csv", folder=folder).code == 0
     after = cranfield(*arguments, folder=folder)
     assert (after.code, after.out) == (before.code, before.out)
+
+
+def numbers_of_a_workspace(folder: Path) -> dict[str, Any]:
+    """Everything that pages of the workbench count in a workspace's log."""
+    with closing(open_bench(folder)) as bench, bench.log.reading() as transaction:
+        return {
+            "current": log_queries.count_current(bench.database),
+            "labelled": log_queries.documents_labelled_by_people(bench.database),
+            "people": log_queries.has_labels_of_people(bench.database),
+            "topics": log_queries.topics_in_use(bench.database),
+            "changes": log_queries.count_changes_since(bench.database, 0, of_models=True),
+            "grades": grade_uses(transaction),
+            "rated": transaction.rated_labels(),
+            "decided": log_queries.decide_log(bench.log).grades,
+        }
+
+
+def test_clicks_change_no_number_of_a_workspace(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    make_example(folder)
+    before = numbers_of_a_workspace(folder)
+    with closing(open_log(folder / "work.db")) as log:
+        subjects = ("101", "d002"), ("a topic of clicks alone", "d002")
+        log.add([Event(topic=topic, document=document, grade=0.25, source="clicks") for topic, document in subjects])
+        assert log.current_events()[LabelKey("clicks", "101", "d002", "", "relevance", "", False)].grade == 0.25
+    assert numbers_of_a_workspace(folder) == before
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
+def test_every_format_with_columns_is_recognised_as_clicks(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"clicks.{ending}"
+    assert cranfield("online", "qrels", "online/clicks-log", "--topics-file", "topics.tsv", "-o", path).code == 0
+    assert cranfield("judge", "add", "work.db", path, folder=tmp_path).code == 0
+    with closing(open_log(tmp_path / "work.db")) as log:
+        assert {event.source for event in log.events()} == {"clicks"}
 
 
 def test_a_file_of_click_judgments_is_added_as_clicks_without_being_told(folder: Path) -> None:

@@ -249,6 +249,10 @@ def test_normalised_cascade_weights_have_a_mean_of_1_at_every_rank(tmp_path: Pat
     [found] = estimated(log, run, estimators=["cascade(normalised=yes)"]).values()
     first, second = (2 + 4) / (2 + 2 + 4), 2.5 / (2.5 + 8)
     assert found.value == pytest.approx(first + second)
+    top = [2 / 2 * (1 - first), 2 / 2 * (0 - first), 0.0, 4 / 2 * (1 - first)]
+    low = [2.5 / 2.625 * (1 - second), 0.0, 0.0, 8 / 2.625 * (0 - second)]
+    by_page = np.add(top, low)
+    assert found.error == pytest.approx(np.std(by_page, ddof=1) / 2)
 
 
 # against enumeration

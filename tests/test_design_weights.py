@@ -243,9 +243,9 @@ def test_a_uniform_sample_has_a_mean_with_a_caution_and_neither_interval_nor_tes
     assert pair.difference == pytest.approx(np.average(TABLE[:, 1] - TABLE[:, 0], weights=list(FREQUENCY.values())))
     assert np.isnan([pair.p, pair.low, pair.high]).all()
     assert pair.reason == UNEVEN.replace("pair", "topic")
-    [caution] = [note for note in scores.weighed(uniform).notes() if note.startswith("caution")]
+    [caution] = [note for note in scores.weighed(uniform).notes() if "not drawn by traffic" in note]
     assert "not drawn by traffic (uniform)" in caution
-    assert "95% intervals held in 15 to 85 of 100" in caution
+    assert "95% intervals held in only 15 to 85 of 100 uniform samples" in caution
     board = leaderboard(scores, weights=uniform)
     assert [row.low for row in board.rows] == [None] * 4
     assert any(
@@ -506,7 +506,7 @@ def test_a_collection_whose_topics_are_a_sample_needs_no_topics_file(tmp_path):
         ("eval", ["--weigh-by", "frequency"], "top", 0, ""),
         ("eval", ["--weigh-by", "value"], "systematic", 0, ""),
         ("eval", ["--design-weights"], "top", 3, "no mean of them describes all traffic"),
-        ("eval", ["--design-weights"], "uniform", 0, "caution: the topics were not drawn by traffic (uniform)"),
+        ("eval", ["--design-weights"], "uniform", 0, "note: the topics were not drawn by traffic (uniform)"),
         ("gate", ["--design-weights"], "uniform", 3, "the gate cannot test means by traffic"),
         ("eval", ["--design-weights", "--weigh-by", "value"], "systematic", 2, "cannot be combined"),
         ("eval", ["--design-weights", "--by", "value"], "systematic", 2, "--design-weights does not go with --by"),

@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Tree
 
+import numpy as np
 import pytest
 
 import cranfield
@@ -25,6 +26,12 @@ from cranfield.commands.llm_judges import calibrate
 from cranfield.comparison.efficiency import efficiency_of_files
 from cranfield.evaluation.side_by_side import RankedEntry
 from cranfield.experiments import credit, interleave
+from cranfield.experiments.clicks.cascade import SDBN
+from cranfield.experiments.clicks.click_log import ClickLog
+from cranfield.experiments.clicks.click_through import DocumentCTR
+from cranfield.experiments.clicks.fits import ClickModelFit, compare_models
+from cranfield.experiments.clicks.held_out import hold_out
+from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.experiments.log import EventLog
 from cranfield.experiments.offline_agreement import bridge, simulate_signals
 from cranfield.experiments.simulated_world import Audience, World
@@ -247,6 +254,18 @@ def experiment(path: Path) -> Any:
     return experiments.analyze(trail.write(path / "log"), plan, history=True)
 
 
+def clicked() -> ClickLog:
+    """Pages of a dangerous query with dangerous documents."""
+    sessions = [(EVIL, [f"{EVIL}a", "b", "c"], [i % 2, i % 3 == 0, i % 5 == 0]) for i in range(40)]
+    return ClickLog(ResultPages.of(sessions), [EVIL])
+
+
+def click_model_fit() -> Any:
+    pages = clicked().pages
+    views, clicks = (np.bincount(pages.pair, weights) for weights in (None, pages.clicked))
+    return ClickModelFit(SDBN().fit(pages), len(pages), views, clicks, remarks=(EVIL,))
+
+
 def stated(path: Path) -> Any:
     """Guidelines and grades whose texts are dangerous, stored by a dangerous person."""
     version = Guidelines(EVIL, (GradeMeaning(0.0, EVIL, EVIL), GradeMeaning(1.0, "yes", "")))
@@ -334,6 +353,8 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Versions": lambda path: judging.versions(frozen(path)),
     "VersionChanges": lambda path: judging.diff(frozen(path), EVIL_NAME, policy="min"),
     "Analysis": experiment,
+    "ClickModelFit": lambda path: click_model_fit(),
+    "ClickModelComparison": lambda path: compare_models([DocumentCTR(), SDBN()], hold_out(clicked(), 0.5), [EVIL]),
     "Assignments": lambda path: experiments.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
     "IngestResult": lambda path: experiments.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),

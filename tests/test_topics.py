@@ -528,14 +528,14 @@ def test_designs_are_listed_and_explained():
 def test_a_topics_file_gives_evaluations_their_design_weights(options, tmp_path):
     """The weighted mean of a census is the mean over all searches, and that of a sample has its probabilities."""
     path, log = tmp_path / "topics.tsv", str(EXAMPLES / "traffic/march.csv")
-    drawn = commands.sample(log, n=40, topics_file=str(path), **options)
+    drawn = commands.sample(log, n=40, dest=str(path), **options)
     weights = DesignWeights.read(path)
     assert weights.values == pytest.approx({each.topic: each.frequency / each.probability for each in drawn.topics})
     sample = weights.fitted([each.topic for each in drawn.topics]).sample([each.topic for each in drawn.topics])
     assert sample.drawn.tolist() == [not each.certain for each in drawn.topics]
     assert sample.no_interval == ""
     assert sum(weights.values.values()) == pytest.approx(drawn.traffic.total)
-    commands.sample(log, n=40, topics_file=str(path), design="top")
+    commands.sample(log, n=40, dest=str(path), design="top")
     with pytest.raises(DataError, match="no mean of them describes all traffic"):
         DesignWeights.read(path)
 
@@ -670,6 +670,36 @@ def test_coverage_of_june_finds_the_drift_and_the_queries_that_are_new():
     truth = sum(june.of(form) for form in march.forms) / june.everything
     assert values["represented"]["low"] <= truth <= values["represented"]["high"]
     assert values["drift"]["p"] < 0.01
+
+
+@pytest.mark.parametrize(
+    ("repeats", "least", "tested"),
+    [(1.5, 5, True), (1.6, 5, False), (1.3, 2, False), (1.1, 2, True), (1.0, None, True)],
+)
+def test_drift_is_tested_only_where_simulations_showed_that_the_test_holds(repeats, least, tested):
+    drawn = sample_topics(traffic_of(zipf(1, 500, 20_000)), 50)
+    coverage = topic_coverage(_table(drawn), traffic_of(zipf(1, 500, 20_000), repeats=repeats, least_units=least))
+    assert (coverage.distance is not None) == tested
+    assert ("drift is tested up to" in coverage.to_text(limits=True)) == (not tested)
+
+
+@pytest.mark.parametrize("name", PROPORTIONAL)
+def test_intervals_of_strata_hold_the_later_shares_in_a_short_simulation(name):
+    """Strata of a column, whose first third of the queries becomes 1.6 times as frequent."""
+    rng, covered = np.random.default_rng(6), 0
+    rate = 60_000 / np.arange(1, 3001) / 8.6
+    kind = rng.integers(0, 3, len(rate))
+    for seed in range(40):
+        then, now = rng.poisson(rate), rng.poisson(rate * np.where(kind == 0, 1.6, 1))
+        frame = np.flatnonzero(then >= 5)
+        traffic = traffic_of(then[frame], columns={"kind": [str(each) for each in kind[frame]]})
+        drawn = sample_topics(traffic, 90, design=name, strata="kind", seed=seed)
+        later = traffic_of(np.maximum(now[frame], 1))
+        coverage = topic_coverage(_table(drawn), later)
+        for each in coverage.strata:
+            truth = later.searches[kind[frame] == int(each.name)].sum() / later.total
+            covered += each.now.low <= truth <= each.now.high
+    assert 0.88 <= covered / 120 <= 0.99
 
 
 @pytest.mark.parametrize("design", ["uniform", "top"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -86,6 +87,9 @@ def test_new_labels_and_new_events_change_the_answer(tmp_path: Path) -> None:
         opened.bench.log.add([Event(topic=topic, document=each, grade=1, assessor="ann") for each in documents])
         judged = waited(opened, "/clicks.json")
         assert judged["answer"]["grades"] is not None
+        opened.bench.log.add([Event(topic=topic, document="d031", grade=0, assessor="ann")])
+        later = waited(opened, "/clicks.json")
+        assert (later["newer"], later["answer"]) == (1, judged["answer"])
         write_searches(folder / "more", [("u", "new query", ["a", "b"], [1])] * 3)
         with EventLog(folder / "more") as more, EventLog(folder / "events") as log:
             log.append_lines([line.encode() for line in _lines(more)])
@@ -93,9 +97,21 @@ def test_new_labels_and_new_events_change_the_answer(tmp_path: Path) -> None:
         assert waited(opened, "/clicks.json")["answer"]["pages"] == 63
 
 
-def _lines(log: EventLog) -> list[str]:
-    import json
+def test_the_state_of_a_log_changes_as_its_open_file_doubles_and_not_with_every_event(tmp_path: Path) -> None:
+    event = {"time": "2025-03-01T10:00:00Z", "kind": "exposure", "unit": "u", "experiment": "e", "variant": "v"}
+    with EventLog(tmp_path / "log", create=True) as log:
+        states = []
+        for number in range(64):
+            log.append_lines([json.dumps({"event_id": f"{number}", **event}).encode() + b"\n"])
+            states.append(log.state())
+        assert 6 <= len(set(states)) <= 8
+        log.seal()
+        assert log.state() == states[-1]
+        log.pack()
+        assert log.state() not in states
 
+
+def _lines(log: EventLog) -> list[str]:
     rows = [{**row, "event_id": f"more-{row['event_id']}", "search": f"more-{row['search']}"} for row in log.events()]
     return [json.dumps(row) + "\n" for row in rows]
 

@@ -32,7 +32,7 @@ question = options.together(
     option(
         "--test tests",
         "Significance test; cranfield tests lists them. The first test decides. The name all runs every test. "
-        "Tests of pairs: {all_tests}.  [default: randomisation; t with --design-weights]",
+        "Tests of pairs: {all_tests}. With --design-weights, the default is t.  [default: randomisation]",
         multiple=True,
         metavar="NAME|all",
     ),

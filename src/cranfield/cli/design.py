@@ -48,7 +48,7 @@ PLACE = 170
 )
 @option(
     "--test TESTS tests",
-    "Tests to plan for. They are {power_tests}.  [default: t, sign, randomisation; t with --design-weights]",
+    "Tests to plan for. They are {power_tests}. With --design-weights, the default is t.  [default: t, sign, randomisation]",
     multiple=True,
 )
 @option("--one-sided", "Plan a one-sided test, which only looks for an improvement.", is_flag=True)

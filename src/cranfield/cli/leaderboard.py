@@ -26,7 +26,8 @@ PLACE = 130
 @option("--judged", name="k")
 @option(
     "--test NAME",
-    "Test that forms the tiers. It is {separating_tests}.  [default: randomisation; t with --design-weights]",
+    "Test that forms the tiers. It is {separating_tests}. With --design-weights, the default is t.  "
+    "[default: randomisation]",
 )
 @option("--correction", "Correction of paired tests for the number of pairs of runs. It is one of {corrections}.")
 @option("--alpha", "Significance level of the tiers.")

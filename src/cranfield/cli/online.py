@@ -534,7 +534,10 @@ def _bias_methods() -> None:
 @command.command("click-summary")
 @click.argument("log", type=options.INPUT)
 @click.argument("qrels", required=False, type=options.COLLECTION)
-@option("--model MODEL", "Click model that says how far users look; parameters follow in brackets.", default="PBM")
+@option(
+    "--model MODEL",
+    "Click model that says how far users look; parameters follow in brackets.  [default: PBM if the log allows its fit]",
+)
 @option("--topics-file")
 @option("--ranks N", "Number of ranks to show.", type=COUNT, default=10)
 @option(
@@ -555,7 +558,7 @@ def _click_summary(**typed: Any) -> None:
     table shows the click-through of each grade, as it is and corrected for position. -o FILE.svg writes both as charts.
 
     \b
-    $ cranfield online click-summary online/shop-log
+    $ cranfield online click-summary online/clicks-log qrels.txt --topics-file topics.tsv
     """
     from cranfield.commands.clicks import click_summary
 

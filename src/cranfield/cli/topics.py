@@ -33,7 +33,7 @@ least_units = option(
 @click.argument("log", type=INPUT)
 @option("-n --number N n", "Number of topics to draw.", type=COUNT, required=True)
 @option(
-    "-o --output FILE topics_file",
+    "-o --output FILE dest",
     "File to write the topics to. Its ending decides: .csv, .jsonl, or a table with tabs.",
     type=NEW_FILE,
 )

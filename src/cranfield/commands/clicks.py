@@ -25,8 +25,10 @@ from cranfield.inputs.topics import queries_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cranfield.experiments.clicks.click_log import CountedClicks
     from cranfield.experiments.clicks.click_summary import ClickSummary
     from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
+    from cranfield.experiments.clicks.held_out import HeldOut
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.people_agreement import ClickAgreement
     from cranfield.experiments.clicks.position_bias import PositionBias
@@ -54,35 +56,53 @@ def click_models(
 
     Queries with one session are refused unless `min_sessions` says how many a query needs. Fewer are left out.
     """
-    from cranfield.experiments.clicks.click_log import read_pages
+    from cranfield.experiments.clicks.click_log import count_clicks, read_pages
     from cranfield.experiments.clicks.count_table import read_counts
-    from cranfield.experiments.clicks.fits import ClickModelFit, SplitText, compare_models, fit_model
-    from cranfield.experiments.clicks.held_out import hold_out, quality
-    from cranfield.experiments.clicks.query_sessions import counts_of_queries, pages_of_queries
-    from cranfield.experiments.clicks.result_pages import ClickCounts
+    from cranfield.experiments.clicks.fits import compare_models
+    from cranfield.experiments.clicks.held_out import hold_out
+    from cranfield.experiments.clicks.query_sessions import pages_of_queries
 
     refuse_below(1, min_sessions=min_sessions)
-    chosen = _models(model, exact)
+    chosen, every = _models(model, exact), model.casefold() == ALL
     if os.path.isfile(log):
-        if holdout or model == ALL:
+        if holdout or every:
             raise ConventionError(f"{log}: a table of counts has no searches to hold out; --holdout and all need a log")
-        counts, notes = counts_of_queries(read_counts(log), min_sessions)
-        views, clicks = counts.by(counts.pair, len(counts.pairs))
-        return ClickModelFit(fit_model(chosen[0], counts), counts.pages, views, clicks, remarks=tuple(notes))
-    with EventLog(log) as opened:
-        read = read_pages(opened, lenient=lenient, memory=memory)
-    pages, notes = pages_of_queries(read, min_sessions)
-    read = read._replace(pages=pages, notes=notes)
+        return _fit_to_counts(chosen[0], read_counts(log), min_sessions)
     share = HOLDOUT if holdout is None else holdout
-    if model == ALL:
-        return compare_models(chosen, hold_out(read, share, seed), notes)
-    fitted = fit_model(chosen[0], pages)
+    reading: dict[str, Any] = {"lenient": lenient, "memory": memory}
+    with EventLog(log) as opened:
+        if not (share or every or chosen[0].needs_pages):  # memory for pairs will do
+            counted = count_clicks(opened, other_clicks=chosen[0].reads_other_clicks, **reading)
+            return _fit_to_counts(chosen[0], counted, min_sessions)
+        read = read_pages(opened, **reading)
+    pages, notes = pages_of_queries(read, min_sessions)
+    split = hold_out(read._replace(pages=pages), share, seed) if share or every else None
+    if every and split is not None:
+        return compare_models(chosen, split, notes)
+    return _fit_to_pages(chosen[0], pages, split, notes)
+
+
+def _fit_to_counts(model: ClickModel, counted: CountedClicks, least: int | None) -> ClickModelFit:
+    from cranfield.experiments.clicks.fits import ClickModelFit, fit_model
+    from cranfield.experiments.clicks.query_sessions import counts_of_queries
+
+    counts, notes = counts_of_queries(counted, least)
+    views, clicks = counts.by(counts.pair, len(counts.pairs))
+    return ClickModelFit(fit_model(model, counts), counts.pages, views, clicks, remarks=tuple(notes))
+
+
+def _fit_to_pages(model: ClickModel, pages: ResultPages, split: HeldOut | None, notes: Sequence[str]) -> ClickModelFit:
+    """A model with the parameters of all pages, and the quality of a fit to those that are not held out."""
+    from cranfield.experiments.clicks.fits import ClickModelFit, SplitText, fit_model
+    from cranfield.experiments.clicks.held_out import quality
+    from cranfield.experiments.clicks.result_pages import ClickCounts
+
+    fitted = fit_model(model, pages)
     counts = ClickCounts.of(pages, other_clicks=False)
     views, clicks = counts.by(counts.pair, len(counts.pairs))
-    if not share:
+    if split is None:
         return ClickModelFit(fitted, len(pages), views, clicks, remarks=tuple(notes))
-    split = hold_out(read, share, seed)
-    own, _ = quality(fit_model(chosen[0], split.fitted), split.tested)
+    own, _ = quality(fit_model(model, split.fitted), split.tested)
     return ClickModelFit(fitted, len(pages), views, clicks, own, SplitText.of(split), tuple(notes))
 
 
@@ -90,7 +110,7 @@ def _models(typed: str, exact: bool) -> list[ClickModel]:
     """The click models that a user names, with exact fits where there are any and they are asked for."""
     from cranfield.experiments.clicks.model import CLICK_MODELS
 
-    every = typed == ALL
+    every = typed.casefold() == ALL
     models = [cls() for cls in CLICK_MODELS.values()] if every else [CLICK_MODELS.named(typed)]
     if not exact:
         return models
@@ -216,7 +236,7 @@ def click_summary(
 ) -> ClickSummary:
     """Clicks and examination by rank in an event log, and click-through by the grades of the judgments, if any.
 
-    `how` are ranks, min_sessions and fewest_views.
+    A model that is named must fit; the default one may be missing. `how` are ranks, min_sessions and fewest_views.
     """
     from cranfield.experiments.clicks.click_summary import MODEL, click_summary
     from cranfield.formats.runs_and_qrels import as_qrels
@@ -225,7 +245,7 @@ def click_summary(
     judgments = None if inputs.qrels is None else as_qrels(inputs.judgments, lenient=inputs.lenient).to_dict()
     table = topic_table(inputs.topics_file, inputs.collection, inputs.fields)
     queries = None if table is None else table.queries
-    how |= {"needs_model": True, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
+    how |= {"needs_model": model is not None, "model": model or MODEL, "lenient": inputs.lenient, "memory": memory}
     return click_summary(log, judgments, queries, **how)
 
 

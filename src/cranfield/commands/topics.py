@@ -22,14 +22,14 @@ def sample(
     log: str,
     *,
     n: int,
-    topics_file: str | None = None,
+    dest: str | None = None,
     least_units: int | None = None,
     allocation: Sequence[str] = (),
     design: str = "systematic",
     strata: str | None = None,
     seed: int = 0,
 ) -> TopicSample:
-    """Draw topics from a log, and write them to a topics file if one is named.
+    """Draw topics from a log, and write them to the topics file `dest` if it is named.
 
     `allocation` has the number of topics of strata as STRATUM=N.
     """
@@ -38,8 +38,8 @@ def sample(
     counts = _allocation(allocation)
     traffic = read_traffic(log, least_units=least_units)
     drawn = sample_topics(traffic, n, design=design, strata=strata, allocation=counts, seed=seed)
-    if topics_file is not None:
-        write_bytes(topics_file, topics_bytes(drawn, topics_file))
+    if dest is not None:
+        write_bytes(dest, topics_bytes(drawn, dest))
     return drawn
 
 

@@ -462,8 +462,12 @@ class Evaluator:
 
     @property
     def _lowest_rel(self) -> float:
-        """The lowest grade that any of the measures calls relevant."""
-        return min((float(m.values["rel"]) for m in self.measures.values() if "rel" in m.values), default=1.0)
+        """The lowest grade that any of the measures calls relevant; without one, 1, or the lowest gain if that is less."""
+        lowest = [float(m.values["rel"]) for m in self.measures.values() if "rel" in m.values]
+        if lowest:
+            return min(lowest)
+        gains = self.qrels.grade[self.qrels.grade > 0]
+        return min(1.0, float(gains.min(initial=1.0)))  # values between 0 and 1, as from clicks, are gains too
 
     @property
     def lists_nonrelevant(self) -> bool:

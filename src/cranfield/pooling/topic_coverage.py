@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05  # of the tests of drift
 LEVEL = 0.95
-MOST_REPEATS = 1.5  # searches per unit and query up to which the tests of drift were simulated
+# Searches for the same query by one unit, up to which the tests of drift held in simulations: with queries of 3 units or
+# more, and with rarer ones.
+MOST_REPEATS, RARE_REPEATS, RARE = 1.5, 1.1, 3
 SHOWN = 10  # changed topics in a text
 
 
@@ -221,20 +223,30 @@ def topic_coverage(table: TopicTable, traffic: QueryTraffic, *, seed: int = 0) -
     )
     names = list(strata.values())
     represented = _share_of(later_total(counts, names), traffic.everything, own)
-    tested = traffic.repeats <= MOST_REPEATS and len(forms) > 1 and bool(counts.now.any())
-    if not tested and counts.now.any() and len(forms) > 1:
-        caution = f"a unit repeats its searches {traffic.repeats:.1f} times on average; drift is tested up to {MOST_REPEATS:g}"
-    distance = drift_distance(counts, np.random.default_rng(seed)) if tested else None
-    ratio, p = shifted_shares(counts) if tested else (np.full(len(forms), math.nan),) * 2
-    adjusted = correct(p, "holm") if tested else p
+    caution = _no_test(traffic, counts)
+    if caution:
+        distance, ratio, p = None, *(np.full(len(forms), math.nan),) * 2
+    else:
+        distance = drift_distance(counts, np.random.default_rng(seed))
+        ratio, p = shifted_shares(counts)
+        p = correct(p, "holm")
     topics = tuple(
         CoveredTopic(topic, table.queries[topic], each_then, now[topic], each_ratio, each_p, strata[topic])
-        for topic, each_then, each_ratio, each_p in zip(
-            forms, then.tolist(), ratio.tolist(), adjusted.tolist(), strict=True
-        )
+        for topic, each_then, each_ratio, each_p in zip(forms, then.tolist(), ratio.tolist(), p.tolist(), strict=True)
     )
     shares = _strata_shares(counts, names) if len(set(names)) > 1 and counts.now.any() else ()
     return TopicCoverage(table.where, traffic, topics, own, own_in_frame, represented, distance, shares, caution)
+
+
+def _no_test(traffic: QueryTraffic, counts: CountsOfTwoPeriods) -> str:
+    """Why drift is not tested; empty if it is."""
+    most = MOST_REPEATS if (traffic.least_units or 1) >= RARE else RARE_REPEATS
+    if traffic.repeats > most:
+        times = f"a unit makes the same search {traffic.repeats:.2f} times on average, so searches are not independent"
+        return f"{times}; drift is tested up to {most:g} times"
+    if len(counts.then) < 2 or not counts.now.any():
+        return "drift is tested for two topics or more, of which one is still searched for"
+    return ""
 
 
 def _forms(table: TopicTable) -> dict[str, str]:

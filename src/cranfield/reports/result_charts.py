@@ -300,8 +300,8 @@ def _experiment(analysis: Analysis) -> Chart | Panels:
 
 @chart.register(ClickSummary)
 def _clicks(summary: ClickSummary) -> Panels:
-    """Clicks by rank with the examination of ranks, and below it click-through by judged grade."""
-    by_grade = [clicks_by_grade(summary)] if summary.grades else []
+    """Clicks by rank with the examination of ranks, and below it click-through by judged grade if there are two."""
+    by_grade = [clicks_by_grade(summary)] if len(summary.grades) > 1 else []
     return Panels([clicks_by_rank(summary), *by_grade], spacing=28)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 EVEN = 0.8  # effective share of drawn items from which on their weights count as even
 ALL_CERTAIN = "each pair was certain to be in the sample, so the mean has no sampling error"
 ONE_DRAWN = "only one pair of the sample (or of one of its strata) was drawn by chance, so its error is unknown"
-UNEVEN = "the sample was not drawn in proportion to the weights: a few pairs decide the mean, and no interval holds"
+UNEVEN = "the sample was not drawn in proportion to the weights, and then intervals of the mean do not hold"
 NO_CHANGE = "the pairs that were drawn by chance do not differ, so there is no spread to measure the mean against"
 
 

@@ -86,7 +86,7 @@ def read_pages(
     reading = _Reading(lenient)
     with _opened(log, memory) as queries:
         experiment = _experiment(queries, experiment, reading)
-        batches = list(_batches(queries, reading, experiment))
+        batches = list(_batches(queries, reading, experiment, units=True))
     every = _concatenated(batches)
     units = arrow.chunked_array([each.units for each in batches]).dictionary_encode().combine_chunks()
     variants = arrow.chunked_array([each.variants for each in batches]).dictionary_encode().combine_chunks()
@@ -118,7 +118,7 @@ def count_clicks(
     reading = _Reading(lenient)
     counts: ClickCounts | None = None
     with _opened(log, memory) as queries:
-        for batch in _joined(_batches(queries, reading, None)):
+        for batch in _joined(_batches(queries, reading)):
             pages = ResultPages(reading.vocabulary.unsorted_pairs(), batch.start, batch.pair, batch.clicked)
             own = ClickCounts.of(pages, other_clicks)
             counts = own if counts is None else counts.plus(own)
@@ -289,11 +289,13 @@ class _Reading:
         return [f"1 {fault.one}" if n == 1 else f"{n:,} {fault.several}" for fault, n in self.faults.items()]
 
 
-def _batches(queries: _Queries, reading: _Reading, experiment: str | None) -> Iterator[_Batch]:
+def _batches(
+    queries: _Queries, reading: _Reading, experiment: str | None = None, units: bool = False
+) -> Iterator[_Batch]:
     """The pages of the log, in batches."""
     queries.check(reading)
     pages = 0
-    for rows in queries.stream(experiment):
+    for rows in queries.stream(experiment, units):
         batch = _page_batch(rows, reading)
         pages += len(batch.start) - 1
         yield batch
@@ -470,8 +472,8 @@ class _Queries:
         named = "SELECT DISTINCT experiment FROM cranfield_events WHERE kind IN ('exposure', 'impression')"
         return [name for (name,) in self.rows(f"{named} AND experiment IS NOT NULL AND variant IS NOT NULL ORDER BY 1")]
 
-    def stream(self, experiment: str | None) -> Iterator[Any]:
-        """Arrow batches of pages with their clicks; clicks without a page have no `shown`."""
+    def stream(self, experiment: str | None, units: bool) -> Iterator[Any]:
+        """Arrow batches of pages with their clicks; clicks without a page have no `shown`. Units may be left out."""
         # DuckDB joins texts twice as fast as it makes lists; no id contains the separator.
         clicks = (
             f"SELECT search, string_agg(document, {SEPARATOR}) AS documents, "
@@ -488,8 +490,9 @@ class _Queries:
                 f"CASE WHEN p.experiment = {literal(experiment)} AND p.variant IS NOT NULL THEN p.variant "
                 "WHEN x.variants = 1 AND p.time >= x.first THEN x.variant END"
             )
+        unit = "p.unit" if units else "NULL"
         query = (
-            f"SELECT coalesce(p.search, c.search) AS search, p.unit, p.query, p.shown, {variant} AS variant, "
+            f"SELECT coalesce(p.search, c.search) AS search, {unit} AS unit, p.query, p.shown, {variant} AS variant, "
             f"c.documents, c.positions FROM cranfield_pages AS p{joined} FULL JOIN ({clicks}) AS c ON p.search = c.search"
         )
         with duckdb_in_words(self.where, self.log.files()):

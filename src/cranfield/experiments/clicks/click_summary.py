@@ -190,7 +190,7 @@ class ClickSummary(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = list(self.remarks)
-        if self.model and self.clicks < FEW_CLICKS:
+        if self.clicks < FEW_CLICKS and any(row.examination == row.examination for row in self.ranks):
             notes.append(f"{counted(self.clicks, 'click')}: below {FEW_CLICKS}, examination by rank is rough")
         if self.judged == self.rare == 0:
             notes.append(

@@ -104,6 +104,9 @@ class ClickModelFit(Answer):
         if self.fitted.model.values_documents:
             yield self._pair_table(how)
 
+    def page_title(self) -> str:
+        return f"{self.fitted.model.name}, a click model"
+
     def _quality_sentence(self, how: Layout) -> str:
         assert self.quality is not None
         assert self.split is not None
@@ -225,6 +228,9 @@ class ClickModelComparison(Answer):
     def rivals(self) -> list[str]:
         """The models that the held-out searches do not tell apart from the best one."""
         return [each.model for each in self.scores[1:] if each.lead is not None and each.lead.low <= 0]
+
+    def page_title(self) -> str:
+        return "Click models"
 
     def verdict(self) -> str:
         """Which model explains the log best, as far as the held-out searches tell."""

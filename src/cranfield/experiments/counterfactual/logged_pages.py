@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cranfield.experiments.clicks.result_pages import Numbers
     from cranfield.experiments.log import EventSource
 
+BATCH = 10_000  # rows read at a time
 SHUFFLED, LISTS = "shuffled", "lists"
 RANDOMISED = {
     SHUFFLED: "every order of a page's documents is equally likely",
@@ -96,12 +97,12 @@ class LoggedPages:
 
     @cached_property
     def page(self) -> Numbers:
-        """The page of each row."""
+        """The number of the page that each row is on."""
         return self.pages.page
 
     @cached_property
     def rank(self) -> Numbers:
-        """The rank of each row on its page."""
+        """The rank of each row on its page, from 1."""
         return self.pages.rank
 
     @cached_property
@@ -372,11 +373,6 @@ def pages_of_log(log: EventSource, name: str, attribute: str | None, lenient: bo
     connection = connect()
     with duckdb_in_words(name, log.files()):
         log.relation(connection).create_view("cranfield_events", replace=True)
-        impressions = connection.execute(
-            "SELECT event_id, unit, search, coalesce(query, ''), shown, position, attributes[?] FROM cranfield_events "
-            "WHERE kind = 'impression' ORDER BY time, event_id",
-            [attribute or PROPENSITY],
-        ).fetchall()
         clicks = connection.execute(
             "SELECT event_id, search, document FROM cranfield_events WHERE kind = 'click' ORDER BY time, event_id"
         ).fetchall()
@@ -384,12 +380,24 @@ def pages_of_log(log: EventSource, name: str, attribute: str | None, lenient: bo
     def where(event: str) -> str:
         return f"{name}: event {shortened(event)!r}"
 
+    def impressions() -> Iterator[Impression]:
+        with duckdb_in_words(name, log.files()):
+            connection.execute(
+                "SELECT event_id, unit, search, coalesce(query, ''), shown, position, attributes[?] FROM cranfield_events "
+                "WHERE kind = 'impression' ORDER BY time, event_id",
+                [attribute or PROPENSITY],
+            )
+        while True:
+            with duckdb_in_words(name, log.files()):
+                rows = connection.fetchmany(BATCH)
+            if not rows:
+                return
+            for event, unit, search, query, shown, position, propensity in rows:
+                yield Impression(where(event), unit, search, query, tuple(shown or ()), position or 1, propensity)
+
     return read_logged_pages(
         name,
-        (
-            Impression(where(event), unit, search, query, tuple(shown or ()), position or 1, propensity)
-            for event, unit, search, query, shown, position, propensity in impressions
-        ),
+        impressions(),
         (Click(where(event), search, document) for event, search, document in clicks),
         attribute=attribute or PROPENSITY,
         needs_attribute=attribute is not None,

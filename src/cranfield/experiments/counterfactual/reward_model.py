@@ -45,7 +45,7 @@ class ClickRates:
         return cls(*(np.asarray(each, np.float64) for each in (by_position, own / expected, expected)))
 
     def of_rows(self, log: LoggedPages) -> Floats:
-        """The click rate of each row."""
+        """The rates by position times the factors of pairs, for each row."""
         return np.asarray(self.by_position[log.position] * self.factor[log.pages.pair], np.float64)
 
 
