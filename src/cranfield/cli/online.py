@@ -409,7 +409,7 @@ def _click_models() -> None:
     name="path",
     type=NEW_FILE,
 )
-@option("--least-views N", "Number of times a document must have been shown for a query.", type=COUNT, default=10)
+@option("--min-views N", "Number of times a document must have been shown for a query.", type=COUNT, default=10)
 @option("--thresholds X,X,...", "Values at which the grades 1, 2, … begin, such as 0.05,0.15,0.3.", callback=_numbers)
 @option(
     "--quantiles X,X,...",
@@ -466,7 +466,7 @@ def _qrels(log: str, against: str | None, **typed: Any) -> None:
     name="path",
     type=NEW_FILE,
 )
-@option("--least-votes N", "Number of votes that a pair of documents must have.", type=COUNT, default=3)
+@option("--min-votes N", "Number of votes that a pair of documents must have.", type=COUNT, default=3)
 @option(
     "--topics-file", "File with the queries of topics. Preferences are then named by topic; other queries are left out."
 )
@@ -541,7 +541,7 @@ def _bias_methods() -> None:
 @option("--topics-file")
 @option("--ranks N", "Number of ranks to show.", type=COUNT, default=10)
 @option(
-    "--least-views N fewest_views",
+    "--min-views N",
     "Number of times a document must have been shown for a query to count by grade.",
     type=COUNT,
     default=10,

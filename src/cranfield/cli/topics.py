@@ -21,8 +21,8 @@ PLACE = 45
 
 command = options.group(__doc__)
 
-least_units = option(
-    "--least-units K",
+min_units = option(
+    "--min-units K",
     "Number of units that must have searched for a query. Other queries are left out, as they may be personal.  "
     "[default: 5, if LOG says who searched]",
     type=COUNT,
@@ -54,7 +54,7 @@ least_units = option(
     "Number of topics of a stratum.  [default: in proportion to searches]",
     multiple=True,
 )
-@least_units
+@min_units
 @option("--seed")
 @options.shape("text", "json", "csv", "tsv")
 @option("--verbose")
@@ -77,7 +77,7 @@ def _sample(**typed: Any) -> None:
 @command.command("coverage")
 @click.argument("topics", type=COLLECTION)
 @click.argument("log", type=INPUT)
-@least_units
+@min_units
 @option("--seed")
 @options.answer("text", "json", "csv", "tsv")
 def _coverage(**typed: Any) -> None:

@@ -200,7 +200,7 @@ class QueryTraffic:
     spellings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of merged queries: spelling → searches
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the user's columns, by query
     left_out: tuple[LeftOut, ...] = ()
-    least_units: int | None = None  # None if nothing says who searched
+    min_units: int | None = None  # None if nothing says who searched
     repeats: float = 1.0
     others: Mapping[str, int] = field(default_factory=dict)  # the queries that were left out, for looking up known ones
 
@@ -242,7 +242,7 @@ class QueryTraffic:
             notes.append(
                 f"{share} have no query" if without else f"{_queries(each.queries)} left out ({share}): {each.reason}"
             )
-        if self.least_units is None:
+        if self.min_units is None:
             notes.append(
                 f"{self.where} does not say who searched, so queries of single people may be among the topics; "
                 "a column of units excludes them"
@@ -509,7 +509,7 @@ class TopicSample(Answer):
             "strata": [each._asdict() for each in self.strata] if len(self.strata) > 1 else [],
             "topics": plain_values([dict(zip(head, row, strict=True)) for row in rows], how.digits),
             "left_out": [each._asdict() for each in traffic.left_out],
-            "least_units": traffic.least_units,
+            "min_units": traffic.min_units,
             "merged": [{"query": form, "spellings": dict(spellings)} for form, spellings in traffic.spellings.items()],
         }
 
