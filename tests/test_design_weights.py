@@ -11,7 +11,7 @@ import pytest
 from cranfield import Scores, compare, design, evaluate, gate, leaderboard
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.evaluation.topics import DesignWeights, as_weights, weights_of_column
-from cranfield.formats.topic_tables import TopicTable
+from cranfield.formats.topic_tables import TopicTable, read_topic_table
 from cranfield.pooling.topic_sampling import TOPIC_DESIGNS
 from cranfield.stats.sampled_means import ALL_CERTAIN, UNEVEN, ProbabilitySample, sampled_mean_and_error
 from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY
@@ -517,6 +517,15 @@ def test_what_a_sample_allows_is_said_with_its_file(files, verb, words, sample, 
     found = ask(files, verb, *words, sample=sample)
     assert found.code == code, found.err
     assert said in " ".join(found.err.split())
+
+
+def test_frequency_is_refused_also_if_all_drawn_topics_have_the_same(tmp_path):
+    """One certain topic with 60 searches, and two drawn ones that stand for 10 queries of one search each."""
+    path = tmp_path / "sample.tsv"
+    rows = ["a\tmug\t60\t1.0", "b\tpan\t1\t0.2", "c\tjug\t1\t0.2"]
+    path.write_text("\n".join(["topic\tquery\tfrequency\tinclusion_probability", *rows]) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="frequency: the topics were drawn in proportion to it"):
+        weights_of_column(read_topic_table(str(path)), "frequency")
 
 
 def test_design_weights_without_their_columns_say_what_is_missing(files):

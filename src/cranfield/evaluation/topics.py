@@ -448,13 +448,17 @@ def refuse_weighing_twice(table: TopicTable, name: str, weights: Mapping[str, fl
     if PROBABILITY not in table.columns:
         return
     numbers, strata = table.numbers(PROBABILITY, "weigh by"), table.columns.get(STRATUM, {})
-    drawn = [topic for topic, chance in numbers.items() if 0 < chance < 1 and weights.get(topic, 0) > 0]
+    drawn = [topic for topic, chance in numbers.items() if 0 < chance < CERTAIN and weights.get(topic, 0) > 0]
     chances: dict[str, list[float]] = {}
     ratios: dict[str, list[float]] = {}
     for topic in drawn:
         stratum = strata.get(topic, "")
         chances.setdefault(stratum, []).append(numbers[topic])
         ratios.setdefault(stratum, []).append(weights[topic] / numbers[topic])
+    if drawn and name == FREQUENCY:  # next to certain topics, drawn ones of the same frequency had the same chance
+        for topic, chance in numbers.items():
+            if chance >= CERTAIN and (stratum := strata.get(topic, "")) in chances:
+                chances[stratum].append(chance)
     if not any(map(_varies, chances.values())):  # within a stratum all had the same chance
         return
     if name == FREQUENCY or not any(map(_varies, ratios.values())):
