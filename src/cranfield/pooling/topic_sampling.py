@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-COLUMNS = ("topic", "query", "frequency", "inclusion_probability", "design", "stratum")
+COLUMNS = ("topic", "query", "frequency", "inclusion_probability", "design", "stratum", "frame_share")
 SHOWN = 8  # topics in a text
 FIRST_MERGED = 3  # merged queries that a note names
 NO_QUERY = "the search has no query"
@@ -498,10 +498,11 @@ class TopicSample(Answer):
     def table(self) -> list[list[Any]]:
         """The topics file: a header, and a row for each topic with the user's columns at the end."""
         at = {form: i for i, form in enumerate(self.traffic.forms)}
+        share = float(f"{self.traffic.covered:.6g}")
         more = {name: values for name, values in self.traffic.columns.items() if name not in COLUMNS}
         rows = [
             [
-                *(each.topic, each.query, each.frequency, each.probability, self.design.name, each.stratum),
+                *(each.topic, each.query, each.frequency, each.probability, self.design.name, each.stratum, share),
                 *(values[at[each.form]] for values in more.values()),
             ]
             for each in self.topics
