@@ -164,6 +164,14 @@ class TopicWeights:
     left_out: tuple[str, ...] = ()  # topics of weight 0
     designed: ClassVar[bool] = False  # whether the weights come from the design of a sample
 
+    def __repr__(self) -> str:
+        """The name of the weights and the number of topics.
+
+        >>> TopicWeights("value", {"q1": 3, "q2": 1})
+        <TopicWeights by value, 2 topics>
+        """
+        return f"<{type(self).__name__} by {self.by}, {counted(len(self.values), 'topic')}>"
+
     def fitted(self, topics: Sequence[str]) -> TopicWeights:
         """The weights of some topics, which all need one; topics of weight 0 are left out."""
         start = f"{self.where}: {self.by}" if self.where else self.by
