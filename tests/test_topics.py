@@ -494,6 +494,18 @@ def ean(length: int, coin: random.Random, head: str = "") -> str:
     return f"{digits}{-total % 10}"
 
 
+def test_digits_of_other_scripts_count_as_digits():
+    arabic = str.maketrans("0123456789", "".join(chr(0x0660 + digit) for digit in range(10)))
+    for query, kind in (("4111 1111 1111 1111", "card number"), ("0501234567", "phone number"), ("1920x1080", None)):
+        assert personal_data(normalised(query.translate(arabic))) == kind
+
+
+def test_the_repr_of_traffic_never_names_queries_that_were_left_out(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,frequency\nmug,9\nann@example.org,9\n", encoding="utf-8")
+    assert repr(read_traffic(str(path))) == f"<QueryTraffic of {path}: 1 query with 9 searches>"
+
+
 def test_codes_of_products_are_not_taken_for_personal_data():
     coin = random.Random(3)
     for length in (8, 12, 13):

@@ -190,7 +190,7 @@ def few_units(least: int) -> str:
     return f"fewer than {least} units searched for the query"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class QueryTraffic:
     """The queries that topics are drawn from (the sampling frame), each with its searches.
 
@@ -211,6 +211,9 @@ class QueryTraffic:
 
     def __len__(self) -> int:
         return len(self.forms)
+
+    def __repr__(self) -> str:  # never names queries that were left out
+        return f"<QueryTraffic of {self.where}: {_queries(len(self))} with {self.total:,} searches>"
 
     @property
     def total(self) -> int:
