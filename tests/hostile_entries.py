@@ -33,6 +33,7 @@ NUMBERS = ("nan", "-1", "1e400", "zero", "0", "{digits}")
 ODD = ("a=b=c", "1970-13-45", "101%", "http://[::1", "P@0", "[", "")
 IN_PLACE_OF_A_DATABASE = {"work.db": "labels.jsonl", "new.db": "work.db"}
 PLAIN = {
+    "online position-bias": "online/clicks-log",
     "import": "smart bees",
     "collection check": "allotment",
     "collection diff": "allotment allotment",

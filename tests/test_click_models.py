@@ -307,6 +307,15 @@ def test_an_exact_fit_needs_pages():
         SDBN(exact=True).fit(ClickCounts.of(pages))
 
 
+@pytest.mark.parametrize("model", [CM, DCM, SDBN])
+def test_pages_without_clicks_count_as_examined_or_are_left_out(model):
+    pages = ResultPages.of([("q", ["a", "b"], [1, 1]), ("q", ["a", "b"], [0, 0]), ("q", ["a", "b"], [1, 0])])
+    for no_click, views in (("examined", 3), ("unexamined", 2)):
+        fitted = model(no_click=no_click, pseudo_clicks=0, pseudo_views=0).fit(pages)
+        assert fitted.examined[0] == views
+        assert fitted.attractiveness[0] == pytest.approx(2 / views)
+
+
 def test_a_second_click_is_impossible_for_the_cascade_model():
     pages = ResultPages.of([("q", ["a", "b"], [1, 1]), ("q", ["a", "b"], [1, 0])])
     assert CM().fit(pages).page_log_likelihoods(pages).tolist()[0] == -np.inf

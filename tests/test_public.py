@@ -35,6 +35,7 @@ PUBLIC = [
     "Evaluator",
     "evaluate",
     "Scores",
+    "DesignWeights",
     "bounds",
     "curves",
     "fuse",

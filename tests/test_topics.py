@@ -9,6 +9,7 @@ import csv
 import json
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -204,6 +205,7 @@ def test_head_torso_and_tail_by_hand():
     frequency = [40, *[5] * 6, *[1] * 30]
     assert Counter(TrafficStrata().of(frequency)) == {"head": 1, "torso": 6, "tail": 30}
     assert Counter(TrafficStrata(head=0.6, tail=0.1).of(frequency)) == {"head": 7, "torso": 30}
+    assert Counter(TrafficStrata().of([40, *[1] * 60])) == {"head": 1, "tail": 60}  # the middles are at .20 and .70
     with pytest.raises(ConventionError, match=r"head \+ tail must be below 1, got 1\.2"):
         TrafficStrata(head=0.6, tail=0.6).of(frequency)
 
@@ -304,6 +306,9 @@ def shop_log(folder) -> EventLog:
             number += 1
             trail.search(unit, f"s{number}", number / 100, query=query, clicks=[(1, 5, 9)])
     trail.add("impression", "a", 9, search="browse", shown=("d1",))
+    trail.add(
+        "click", "a", 9.5, search="s1", document="d1", query="another text"
+    )  # a page has the text of its first event
     log = EventLog(folder, create=True)
     log.append(trail.events)
     return log
@@ -619,6 +624,26 @@ def test_p_values_of_shares_against_scipy_s_hypergeometric_tails(pairs):
     both = [(a, whole, a + b, later) for a, b in zip(now, then, strict=True)]
     tails = [min(hypergeom.cdf(*each), hypergeom.sf(each[0] - 1, *each[1:])) for each in both]
     assert shifted_shares(counts)[1] == pytest.approx(np.minimum(2 * np.array(tails), 1), abs=1e-9)
+
+
+def test_queries_that_just_reached_the_least_count_do_not_look_as_if_they_lost_traffic():
+    """With a rate of 3 and at least 5 searches, all counts of the frame were high by chance."""
+    rng = np.random.default_rng(10)
+    rate = np.where(np.arange(20_000) < 200, 300.0, 3.0)
+    counts, _ = counts_of(rng.poisson(rate), rng.poisson(rate), "systematic", rng, least=5, n=2000)
+    assert drift_distance(counts, rng, 200).p > 0.05
+    counts, _ = counts_of(rng.poisson(rate), rng.poisson(rate), "systematic", rng, least=5, n=2000)
+    assert drift_distance(replace(counts, least=1), rng, 200).p < 0.05
+
+
+def test_two_strata_have_mirrored_intervals():
+    """One stratum's share is 1 minus the other's, so what is uncertain in one is uncertain in the other."""
+    frequency = np.array([50, 40, 30, 20, 10, 9, 8, 7, 6, 5] * 4)
+    traffic = traffic_of(frequency, columns={"kind": ["a"] * 20 + ["b"] * 20})
+    later = traffic_of(np.concatenate([frequency[:20], np.random.default_rng(2).permutation(frequency[20:])]))
+    a, b = topic_coverage(_table(sample_topics(traffic, 16, strata="kind", seed=2)), later).strata
+    assert a.now.low < a.now.share < a.now.high
+    assert (a.now.low, a.now.high) == pytest.approx((1 - b.now.high, 1 - b.now.low))
 
 
 def test_a_query_whose_share_has_doubled_is_found():

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.scores import Scores as Scores
     from cranfield.evaluation.side_by_side import side_by_side as side_by_side
     from cranfield.evaluation.slices import slices as slices
+    from cranfield.evaluation.topics import DesignWeights as DesignWeights
     from cranfield.formats import read_qrels as read_qrels
     from cranfield.formats import read_run as read_run
     from cranfield.formats.collection_folder import read_collection as read_collection
@@ -78,6 +79,7 @@ _HOMES = {
     "Evaluator": "evaluation.evaluate",
     "evaluate": "evaluation.evaluate",
     "Scores": "evaluation.scores",
+    "DesignWeights": "evaluation.topics",
     "bounds": "evaluation.bounds",
     "curves": "evaluation.curves",
     "fuse": "retrieval.fusion",

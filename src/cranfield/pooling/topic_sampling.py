@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
 
 COLUMNS = ("topic", "query", "frequency", "inclusion_probability", "design", "stratum")
-SHOWN = 10  # topics in a text
+SHOWN = 8  # topics in a text
 FIRST_MERGED = 3  # merged queries that a note names
 NO_QUERY = "the search has no query"
 CERTAIN = 1 - 1e-9  # a probability above this is 1, whatever the rounding

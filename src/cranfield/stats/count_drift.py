@@ -115,14 +115,14 @@ def _redrawn(counts: CountsOfTwoPeriods, rng: np.random.Generator, draws: int) -
     The earlier count is at least `least`; an item that never reaches that keeps its own counts.
     """
     both = counts.earlier + counts.now
-    share = counts.now.sum() / both.sum()
+    most = both + counts.excess - counts.least  # of the later count
+    share = _share_without_drift(counts, both, most)
     # What one person repeats is drawn together: counts are made of lots of that size, the last of which may be a part.
     lots = both / counts.repeats
     whole = np.floor(lots)
     shape = (draws, len(both))
     tickets = (whole + (rng.random(shape) < lots - whole)).astype(np.int64)
     now = np.minimum(rng.binomial(tickets, share) * counts.repeats, both)
-    most = both + counts.excess - counts.least  # of the later count
     for _ in range(ATTEMPTS):
         again = np.nonzero(now > most)
         if not len(again[0]):
@@ -130,6 +130,29 @@ def _redrawn(counts: CountsOfTwoPeriods, rng: np.random.Generator, draws: int) -
         now[again] = np.minimum(rng.binomial(tickets[again], share) * counts.repeats, both[again[1]])
     now = np.where(now > most, counts.now, now)
     return both - now + counts.excess, now
+
+
+def _share_without_drift(counts: CountsOfTwoPeriods, both: Floats, most: Floats) -> float:
+    """The later period's share of counts, if it is the same for all items, and earlier counts below `least` are not seen.
+
+    The mean of a binomial count that is at most m is n p P(count of n − 1 < m) / P(count ≤ m); the sum of these means is
+    the sum of the later counts.
+    """
+    from scipy.special import betainc  # type: ignore[import-untyped, unused-ignore]
+
+    n, m = np.rint(both / counts.repeats), np.floor(most / counts.repeats + 1e-9)
+    free = (n > 0) & (m >= 0)
+    n, m, later = n[free], np.minimum(m, n)[free], float(counts.now[free].sum()) / counts.repeats
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        share = (low + high) / 2
+        # betainc(n - k, k + 1, 1 - p) is the probability that a binomial count is at most k.
+        rest = np.maximum(n - m, 1)
+        seen = np.maximum(betainc(rest, m + 1, 1 - share), 1e-300)
+        unbound = np.where(m > 0, betainc(rest, np.maximum(m, 1), 1 - share), 0)
+        mean = np.where(m >= n, n * share, np.minimum(n * share * unbound / seen, m))
+        low, high = (share, high) if mean.sum() < later else (low, share)
+    return (low + high) / 2
 
 
 def _distance(then: Floats, now: Floats, counts: CountsOfTwoPeriods) -> Floats:

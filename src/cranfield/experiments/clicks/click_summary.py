@@ -119,7 +119,7 @@ class ClickSummary(Answer):
         return sentences
 
     def rank_table(self, how: Layout) -> Table:
-        """The table of ranks."""
+        """Pages, clicks, click-through with its interval and examination, one row per rank."""
         modelled = any(row.examination == row.examination for row in self.ranks)
         head = ["rank", "pages", "clicks", "click-through", self._interval(), *["examination"] * modelled]
         rows = [

