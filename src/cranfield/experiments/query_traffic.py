@@ -24,7 +24,7 @@ from cranfield.formats.csv_tables import SeparatedValues, open_table
 from cranfield.formats.event_files.format import event_format, imported
 from cranfield.formats.query_text import normalised, personal_data
 from cranfield.formats.topic_tables import TEXTS
-from cranfield.pooling.topic_sampling import NO_QUERY, LeftOut, QueryTraffic
+from cranfield.pooling.topic_sampling import NO_QUERY, LeftOut, QueryTraffic, few_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,6 +74,7 @@ class SpellingCounts:
     spellings: dict[str, dict[str, int]] = field(default_factory=dict)  # normal form → spelling → searches
     forms: dict[str, FormCounts] | None = None  # None if nothing says who searched
     cells: dict[str, dict[str, str]] = field(default_factory=dict)  # spelling → the user's columns
+    by_query: bool = False  # whether they come from a table with a row for each query
 
     def add(self, spelling: str, searches: int) -> None:
         """Count searches of a spelling; white space is squeezed."""
@@ -83,15 +84,16 @@ class SpellingCounts:
 
 
 def read_traffic(path: str, *, min_units: int | None = None) -> QueryTraffic:
-    """The traffic of queries from an event log, a file of events, or a table of queries.
+    """The traffic of queries from an event log, a file of events, or a table of queries (from standard input as -).
 
     `min_units` is 5 by default, if the log says who searched; queries of fewer units are left out.
     """
     refuse_below(1, min_units=min_units)
     counts = _counts_in(path)
     if counts.forms is None and min_units is not None:
-        expected = f"expected a column of units ({', '.join(COUNTS_OF_UNITS)}) for min_units, found none"
-        raise DataError(f"{path}: {expected}; add the column, or leave min_units out")
+        columns = ", ".join(COUNTS_OF_UNITS if counts.by_query else UNITS)
+        expected = f"expected a column of units ({columns}) for min_units={min_units}, found none"
+        raise DataError(f"{path}: {expected}; add the column, or leave that out")
     return _frame(counts, None if counts.forms is None else min_units or MIN_UNITS)
 
 
@@ -99,6 +101,8 @@ def _counts_in(path: str) -> SpellingCounts:
     if os.path.isdir(path):
         with EventLog(path) as log:
             return counts_of_log(log, path)
+    if path == "-":  # events are read in two passes
+        return counts_of_table(path)
     try:
         event_format(path)
     except FormatError:
@@ -146,6 +150,7 @@ def counts_of_log(log: EventSource, where: str) -> SpellingCounts:
 def counts_of_table(path: str) -> SpellingCounts:
     """The searches in a table: a row for each query with its frequency, or a row for each search."""
     file = open_table(path)
+    path = file.where
     table = SeparatedValues(bytes(file.buffer), path, _names_queries)
     names = [name.lower() for name in table.names]
     query = next((names.index(name) for name in TEXTS if name in names), None)
@@ -198,7 +203,7 @@ def _by_search(path: str, rows: Sequence[TableRow], query: int, unit: int | None
 
 
 def _by_query(path: str, rows: Sequence[TableRow], query: int, frequency: int, units: int | None) -> SpellingCounts:
-    counts = SpellingCounts(path)
+    counts = SpellingCounts(path, by_query=True)
     lines: dict[str, int] = {}
     of_form: dict[str, int] = {}  # the units of the spelling with the most: those of several spellings may be the same
     for row in rows:
@@ -283,7 +288,7 @@ def _reason(form: str, forms: Mapping[str, FormCounts] | None, min_units: int | 
     if kind is not None:
         return f"the query looks like a {kind}"
     if forms is not None and min_units is not None and forms[form].units < min_units:
-        return f"fewer than {min_units} units searched for the query"
+        return few_units(min_units)
     return None
 
 

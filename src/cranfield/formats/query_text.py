@@ -64,6 +64,8 @@ def personal_data(query: str) -> str | None:
     >>> [personal_data(each) for each in ("monitor 1920x1080", "9780306406157", "2019-2020 calendar", "iphone 12")]
     [None, None, None, None]
     """
+    if not query.isascii():  # Arabic, Devanagari and other digits
+        query = "".join(str(unicodedata.decimal(each)) if each.isdecimal() else each for each in query)
     return next((kind for kind, looks_so in RULES.items() if looks_so(query)), None)
 
 
