@@ -341,7 +341,7 @@ def test_the_command_prints_the_summary_of_the_log_and_its_judgments(tmp_path: P
     expected = click_summary(EXAMPLES / LOG, judgments, queries)
     assert json.loads(answer.out) == expected.to_dict()
     assert len(expected.grades) == 4
-    bare = json.loads(cranfield("online", "click-summary", LOG, "--ranks", "2", "--format", "json").out)
+    bare = json.loads(cranfield("online", "click-summary", LOG, "--depth", "2", "--format", "json").out)
     assert bare["grades"] is None
     assert bare["ranks"] == expected.to_dict()["ranks"][:2]
 
