@@ -74,7 +74,7 @@ class SampledDifferences:
         """The smallest sample that finds the difference with at least this power."""
         low, high = self._fewest, self.known
         if self.power(high, difference) < power:
-            raise DataError(f"{high:,} do not find it, and the sample says too little of larger ones")
+            raise DataError(f"{high:,} do not find it, and the sample does not support plans for more")
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self.power(middle, difference) >= power else (middle + 1, high)

@@ -47,7 +47,7 @@ BITS = 32  # a pair's code is the number of its query, shifted by these, plus th
 
 
 class Fault(NamedTuple):
-    """A kind of fault in words: one of them, and several."""
+    """A kind of fault, as words for one and for several."""
 
     one: str
     several: str

@@ -1,4 +1,4 @@
-"""What a log of clicks looks like: clicks and examination by rank, and click-through by judged grade.
+"""A summary of a log of clicks: clicks and examination by rank, and click-through by judged grade.
 
 Examination by rank is what a click model says: the clicks that it expects at a rank, over those it would expect there if
 users examined every document, relative to rank 1. That definition needs no parameter of a family, so it serves every model.

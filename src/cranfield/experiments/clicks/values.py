@@ -1,4 +1,4 @@
-"""What clicks say about a document: the values that judgments from clicks take, each with a posterior.
+"""The values of judgments from clicks, each with a posterior.
 
 The posterior of a parameter of a click model is the Beta distribution with the fitted value as its mean and with the
 information of the log: a page counts as much as it tells about the parameter, if all other parameters are known. For
@@ -31,7 +31,7 @@ TINY = 1e-12
 
 
 class ClickValue(Registered, ABC):
-    """What a judgment from clicks says about a document for a query."""
+    """The value that clicks give a document for a query."""
 
     registry = CLICK_VALUES
     formula: ClassVar[str]

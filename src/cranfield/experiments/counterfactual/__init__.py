@@ -1,4 +1,4 @@
-"""Counterfactual estimates: the clicks that a ranker would get which was never shown, from the log of other rankers.
+"""Counterfactual estimates: the clicks that a ranker would get if it were shown, from the log of other rankers.
 
 `logged_pages` holds the log and what is known of its randomisation, `new_ranker` the ranker in question, `estimator`
 what an estimator is; each family of estimators has a file. `estimate` puts them together.
