@@ -164,8 +164,8 @@ class ClickModelFit(Answer):
 
     def _pair_table(self, how: Layout) -> Table:
         often = self.seen[self.views[self.seen] >= SEEN]
-        chosen = often if len(often) else self.seen
-        order = chosen[np.argsort(-self.fitted.attractiveness[chosen], kind="stable")]
+        candidates = often if len(often) else self.seen
+        order = candidates[np.argsort(-self.fitted.attractiveness[candidates], kind="stable")]
         some = (
             order if how.every or len(order) <= 2 * EXTREMES else np.concatenate((order[:EXTREMES], order[-EXTREMES:]))
         )

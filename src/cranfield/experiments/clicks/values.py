@@ -134,8 +134,8 @@ def attractiveness_posteriors(pages: ResultPages, fitted: FittedClickModel) -> B
     own = a[pages.pair]
     if fitted.model.from_the_top:  # users came down to the last click, and examined everything on the way
         chance = np.where(rank <= np.repeat(pages.last_click, pages.lengths), own, chance)
-    told = np.where(pages.clicked, 1 / own**2, (chance / own / (1 - chance)) ** 2)
-    information = _by_pair(pages, told, len(a))
+    information = np.where(pages.clicked, 1 / own**2, (chance / own / (1 - chance)) ** 2)
+    information = _by_pair(pages, information, len(a))
     return _posteriors(a, information, fitted)
 
 
@@ -157,10 +157,10 @@ def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> Bet
     silent_after = np.repeat(silent, pages.lengths)
     own = s[pages.pair]
     further = np.clip((silent_after - own) / (1 - own), 0, 1)  # no click follows, if this one did not satisfy
-    told = np.where(
+    information = np.where(
         rank == last, ((1 - further) / np.maximum(own + (1 - own) * further, TINY)) ** 2, 1 / (1 - own) ** 2
     )
-    information = _by_pair(pages, np.where(pages.clicked, told, 0.0), len(s))
+    information = _by_pair(pages, np.where(pages.clicked, information, 0.0), len(s))
     return _posteriors(s, information, fitted)
 
 

@@ -251,13 +251,13 @@ def counterfactual(
     answered, remarks = _answered(log, rankers)
     cut = answered if depth is None else answered.cut(depth)
     probabilities = None if _only_examined(estimators) else cut.probabilities(randomised)
-    chosen, obstacles = _usable(estimators, cut, probabilities, examination)
+    usable, obstacles = _usable(estimators, cut, probabilities, examination)
     estimates: list[Estimate] = []
     values: dict[tuple[str, str], PageValues] = {}
     for ranker in rankers:
         question = Question(cut, ranker, probabilities, examination or {})
         _refuse_unknown(question)
-        for each in chosen:
+        for each in usable:
             of_pages = each.estimate(question)
             estimates.append(_estimate(question, each, of_pages, level))
             values[str(each), ranker.name] = of_pages
