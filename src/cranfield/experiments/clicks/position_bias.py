@@ -25,6 +25,7 @@ from cranfield.stats.correction import correct
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cranfield.base.kernels.table import Floats
     from cranfield.base.results import Layout, Part
     from cranfield.experiments.clicks.position_bias_methods import PositionBiasMethod
     from cranfield.experiments.clicks.ranked_pages import RankedPages
@@ -40,6 +41,7 @@ LARGEST_LOG = 700.0  # of a limit; the exponential of a larger one overflows
 MOST_CELLS = 50_000_000  # units times ranks: an array of this size takes 400 MB
 SHOWN = 10  # ranks of the table on a screen
 COLUMNS = ("rank", "examination", "low", "high", "method", "relative_to", "alpha", "beta")
+COVARIANCES = "log_covariances"  # with ranks 1, 2, … of the file
 
 
 class RankExamination(NamedTuple):
@@ -79,6 +81,7 @@ class PositionBias(Answer):
     comparisons: int  # of two methods at a rank
     trust: tuple[TrustBias, ...]
     cautions: tuple[str, ...]
+    covariance: Floats  # ranks × ranks, of the logarithms of the answer; NaN without intervals
     remarks: list[str] = field(default_factory=list)
 
     ends_with_limits = True
@@ -170,12 +173,21 @@ class PositionBias(Answer):
             yield self._record(row)
 
     def file_rows(self) -> Iterator[Sequence[Any]]:
-        """A head and a row for each rank, by the method of the answer; ranks that are not on its curve are empty."""
+        """A head and a row for each rank, by the method of the answer; ranks that are not on its curve are empty.
+
+        Ranks have errors in common, since all are relative to one rank. So each row has its covariances with the others.
+        """
         curve = self.curve
-        yield COLUMNS
+        known = bool(np.isfinite(self.covariance).all())
+        yield [*COLUMNS, COVARIANCES]
         for rank in range(1, len(self.views) + 1):
             row = curve.get(rank) or RankExamination(self.method, rank, None, None, None, None)
-            yield ["" if value is None else value for value in self._record(row)]
+            with_others = self.covariance[rank - 1].tolist() if known and rank in curve else []
+            shared = [each if other in curve else 0.0 for other, each in enumerate(with_others, 1)]
+            yield [
+                *("" if value is None else value for value in self._record(row)),
+                " ".join(f"{x:.8g}" for x in shared),
+            ]
 
     def _record(self, row: RankExamination) -> list[Any]:
         affine = next(([each.alpha, each.beta] for each in self.trust if each.rank == row.rank), [None, None])
@@ -246,6 +258,7 @@ def position_bias(
         comparisons,
         tuple(trust_bias(log)),
         tuple(cautions),
+        estimates[0].covariance,
         [*remarks],
     )
     if not answer.curve:
