@@ -263,7 +263,7 @@ def counterfactual(
             values[str(each), ranker.name] = of_pages
     facts = (log.name, len(cut.pages), len(np.unique(cut.unit)), int(cut.clicks.sum()), float(cut.clicks.mean()), level)
     words = probabilities.words if probabilities is not None else "examination of positions"
-    noisy = any(each.error for each in (examination or {}).values())
+    noisy = any(each.error or any(each.covariances) for each in (examination or {}).values())
     differences = tuple(_differences(cut, values, names, level))
     return Counterfactual(*facts, words, noisy, tuple(estimates), differences, tuple(obstacles), (*log.notes, *remarks))
 
