@@ -727,6 +727,16 @@ def test_faults_of_pages_have_the_words_of_the_click_models(tmp_path: Path, case
         assert (answer.pages, [each for each in answer.notes() if "left out" in each]) == (pages, left_out)
 
 
+def test_a_difference_of_rounding_errors_does_not_ask_for_decimals(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    pages = [{"shown": ["a", "b"], "clicked": [d for d in "ab" if rng.random() < 0.4]} for _ in range(60)]
+    log, run = events(tmp_path / "log.jsonl", *pages), run_file(tmp_path / "new.run", cups=["a", "b"])
+    bias = table(tmp_path / "bias.csv", "rank,examination,low,high", "1,1,1,1", "2,0.7,0.6,0.8")
+    answer = command(Inputs(runs=[str(run)]), str(log), position_bias=str(bias), now=NOW)
+    assert max(abs(each.value) for each in answer.differences) < 1e-12
+    assert f"The log itself got {answer.clicks / 60:.4f} (" in answer.to_text()
+
+
 def test_impressions_of_single_documents_make_a_page(tmp_path: Path) -> None:
     orders = ["ab", "ba", "ab"]
     one_by_one = [alone(f"s{n}", d, place) for n, order in enumerate(orders) for place, d in enumerate(order, 1)]
