@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -262,6 +263,35 @@ def test_more_topics_than_queries_are_refused():
         sample_topics(traffic_of(FREQUENCIES), 13)
 
 
+@pytest.mark.parametrize(
+    ("n", "advice"),
+    [
+        (
+            2,
+            r"found 1 \(3 more were left out\); draw 1 topic, or add some of the 2 that fewer than 5 units searched for",
+        ),
+        (3, r"2 that fewer than 5 units searched for: --least-units K$"),
+        (4, r"draw 1 topic$"),  # the mail address stays out
+    ],
+)
+def test_too_few_queries_of_enough_units_name_the_option_if_it_helps(n, advice, tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,frequency,units\nmug,9,5\npan,9,4\njug,1,1\nann@example.org,9,9\n", encoding="utf-8")
+    found = cranfield("topics", "sample", path, "-n", n)
+    assert found.code == 3
+    assert re.search(advice, found.err.strip())
+    assert cranfield("topics", "sample", path, "-n", n, "--least-units", 1).code == (0 if n < 4 else 3)
+
+
+def test_a_table_is_read_from_standard_input():
+    found = cranfield("topics", "sample", "-", "-n", 1, stdin=b"query,frequency\nmug,3\n")
+    assert found.out.startswith(
+        "1 topic drawn from 1 query (systematic): it represents 100 % of the searches in <stdin>"
+    )
+    found = cranfield("topics", "sample", "-", "-n", 1, stdin=b"query,frequency\nmug,-3\n")
+    assert (found.code, "<stdin>:2: expected the number of searches" in found.err) == (3, True)
+
+
 # samples
 
 
@@ -387,6 +417,9 @@ def test_a_table_without_units_says_that_it_cannot_leave_out_queries_of_few_unit
     assert "does not say who searched" in read_traffic(str(path)).notes()[-1]
     with pytest.raises(DataError, match=r"expected a column of units \(units, users, clients, sessions\)"):
         read_traffic(str(path), least_units=2)
+    path.write_text("query\nred mug\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"expected a column of units \(unit, user, .* for least_units=2, found none"):
+        read_traffic(str(path), least_units=2)
 
 
 @pytest.mark.parametrize(
@@ -459,6 +492,18 @@ def ean(length: int, coin: random.Random, head: str = "") -> str:
     digits = head + "".join(str(coin.randrange(10)) for _ in range(length - 1 - len(head)))
     total = sum(int(digit) * (3, 1)[i % 2] for i, digit in enumerate(reversed(digits)))
     return f"{digits}{-total % 10}"
+
+
+def test_digits_of_other_scripts_count_as_digits():
+    arabic = str.maketrans("0123456789", "".join(chr(0x0660 + digit) for digit in range(10)))
+    for query, kind in (("4111 1111 1111 1111", "card number"), ("0501234567", "phone number"), ("1920x1080", None)):
+        assert personal_data(normalised(query.translate(arabic))) == kind
+
+
+def test_the_repr_of_traffic_never_names_queries_that_were_left_out(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,frequency\nmug,9\nann@example.org,9\n", encoding="utf-8")
+    assert repr(read_traffic(str(path))) == f"<QueryTraffic of {path}: 1 query with 9 searches>"
 
 
 def test_codes_of_products_are_not_taken_for_personal_data():

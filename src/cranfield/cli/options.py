@@ -257,9 +257,9 @@ DECLARED: dict[str, dict[str, Any]] = {
         "next to the unweighted ones."
     ),
     "--design-weights": _rarely(
-        "Weight sampled topics so that means describe all traffic. The columns frequency and inclusion_probability of the "
-        "topics file state the sample; cranfield topics sample writes them. Intervals and the t test use the variance of "
-        "the sampling design.",
+        "Weight sampled topics so that means describe the searches for all queries that could be drawn. The columns "
+        "frequency and inclusion_probability of the topics file state the sample; cranfield topics sample writes them. "
+        "Intervals and the t test use the variance of the sampling design.",
         is_flag=True,
     ),
     "--rel N": _usually(

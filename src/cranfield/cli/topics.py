@@ -1,6 +1,7 @@
 """Draw topics from a log, and check how much traffic they cover.
 
-LOG is an event log, a file of events (JSON lines, UBI, sessions), or a table of queries with their frequency.
+LOG is an event log, a file of events (JSON lines, UBI, sessions), or a table of queries with their frequency. The table may
+come from standard input (-).
 
 \b
 $ cranfield topics sample traffic/march.csv -n 20 -o drawn.tsv

@@ -25,7 +25,7 @@ from cranfield.formats.event_files.format import event_format, imported
 from cranfield.formats.personal_data import personal_data
 from cranfield.formats.query_text import normalised
 from cranfield.formats.topic_tables import TEXTS
-from cranfield.pooling.topic_sampling import NO_QUERY, LeftOut, QueryTraffic
+from cranfield.pooling.topic_sampling import NO_QUERY, LeftOut, QueryTraffic, few_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,6 +75,7 @@ class SpellingCounts:
     spellings: dict[str, dict[str, int]] = field(default_factory=dict)  # normal form → spelling → searches
     forms: dict[str, FormCounts] | None = None  # None if nothing says who searched
     cells: dict[str, dict[str, str]] = field(default_factory=dict)  # spelling → the user's columns
+    by_query: bool = False  # whether they come from a table with a row for each query
 
     def add(self, spelling: str, searches: int) -> None:
         """Count searches of a spelling; white space is squeezed."""
@@ -84,15 +85,16 @@ class SpellingCounts:
 
 
 def read_traffic(path: str, *, least_units: int | None = None) -> QueryTraffic:
-    """The traffic of queries from an event log, a file of events, or a table of queries.
+    """The traffic of queries from an event log, a file of events, or a table of queries (from standard input as -).
 
     `least_units` is 5 by default, if the log says who searched; queries of fewer units are left out.
     """
     refuse_below(1, least_units=least_units)
     counts = _counts_in(path)
     if counts.forms is None and least_units is not None:
-        expected = f"expected a column of units ({', '.join(COUNTS_OF_UNITS)}) for least_units, found none"
-        raise DataError(f"{path}: {expected}; add the column, or leave least_units out")
+        columns = ", ".join(COUNTS_OF_UNITS if counts.by_query else UNITS)
+        expected = f"expected a column of units ({columns}) for least_units={least_units}, found none"
+        raise DataError(f"{path}: {expected}; add the column, or leave that out")
     return _frame(counts, None if counts.forms is None else least_units or LEAST_UNITS)
 
 
@@ -100,6 +102,8 @@ def _counts_in(path: str) -> SpellingCounts:
     if os.path.isdir(path):
         with EventLog(path) as log:
             return counts_of_log(log, path)
+    if path == "-":  # events are read in two passes
+        return counts_of_table(path)
     try:
         event_format(path)
     except FormatError:
@@ -147,6 +151,7 @@ def counts_of_log(log: EventSource, where: str) -> SpellingCounts:
 def counts_of_table(path: str) -> SpellingCounts:
     """The searches in a table: a row for each query with its frequency, or a row for each search."""
     file = open_table(path)
+    path = file.where
     table = SeparatedValues(bytes(file.buffer), path, _names_queries)
     names = [name.lower() for name in table.names]
     query = next((names.index(name) for name in TEXTS if name in names), None)
@@ -199,7 +204,7 @@ def _by_search(path: str, rows: Sequence[TableRow], query: int, unit: int | None
 
 
 def _by_query(path: str, rows: Sequence[TableRow], query: int, frequency: int, units: int | None) -> SpellingCounts:
-    counts = SpellingCounts(path)
+    counts = SpellingCounts(path, by_query=True)
     lines: dict[str, int] = {}
     of_form: dict[str, int] = {}  # the units of the spelling with the most: those of several spellings may be the same
     for row in rows:
@@ -284,7 +289,7 @@ def _reason(form: str, forms: Mapping[str, FormCounts] | None, least_units: int 
     if kind is not None:
         return f"the query looks like a {kind}"
     if forms is not None and least_units is not None and forms[form].units < least_units:
-        return f"fewer than {least_units} units searched for the query"
+        return few_units(least_units)
     return None
 
 

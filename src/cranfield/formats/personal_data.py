@@ -8,6 +8,7 @@ to leave out a query costs little, to publish a number costs more.
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def personal_data(query: str) -> str | None:
     >>> [personal_data(each) for each in ("monitor 1920x1080", "9780306406157", "2019-2020 calendar", "iphone 12")]
     [None, None, None, None]
     """
+    if not query.isascii():  # Arabic, Devanagari and other digits
+        query = "".join(str(unicodedata.decimal(each)) if each.isdecimal() else each for each in query)
     return next((kind for kind, looks_so in RULES.items() if looks_so(query)), None)
 
 
