@@ -23,6 +23,7 @@ from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.evaluation.partial_judgments import JudgmentPart, MatchedRun
 from cranfield.formats.pool_files import PoolItem
+from cranfield.judging.event import CLICKS
 from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats
 from cranfield.stats.agreement import Agreement, coefficient, distinct_rows
@@ -151,9 +152,10 @@ class Agreements(Answer):
         )
 
     def _verdict(self) -> str:
-        people, items, main = len(self.labels.raters), self.items, self._main
+        clicks, items, main = CLICKS in self.labels.raters, self.items, self._main
+        people = len(self.labels.raters) - clicks
         by_name = {one.coefficient: one for one in self.coefficients}
-        who = f"{people} {'person' if people == 1 else 'people'}"
+        who = f"{people} {'person' if people == 1 else 'people'}{' and clicks' * clicks}"
         if not main.defined:
             reason = f"no {main.coefficient}: {main.reason}"
             return f"{self.name}: {who}, {items:,} documents with two labels or more; {reason}"
