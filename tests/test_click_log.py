@@ -179,6 +179,11 @@ FAULTS = {
         "search 't' shows no document at position 1",
         "1 search whose positions have holes",
     ),
+    "a list that begins below the top": (
+        [impression("t", ["a", "b"], position=11)],
+        "search 't' shows no document at position 1",
+        "1 search whose positions have holes",
+    ),
     "two documents at one position": (
         [impression("t", None, document=name, position=1) for name in "ab"],
         "search 't' shows 2 documents at position 1",

@@ -11,7 +11,6 @@ would bias every model. Each is an error that names the search, or is left out a
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +20,21 @@ import numpy as np
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import shortened
 from cranfield.base.text_layout import counted
+from cranfield.experiments.clicks.page_faults import (
+    HOLES,
+    MISPLACED,
+    NO_QUERY,
+    NOT_SHOWN,
+    ORPHAN,
+    TWICE,
+    FaultCounter,
+    holes_problem,
+    misplaced_problem,
+    no_query_problem,
+    not_shown_problem,
+    orphan_problem,
+    twice_problem,
+)
 from cranfield.experiments.clicks.result_pages import ClickCounts, QueryDocuments, ResultPages
 from cranfield.experiments.log import connect, duckdb_in_words
 from cranfield.experiments.metrics.plan_metrics import literal
@@ -38,24 +52,6 @@ if TYPE_CHECKING:
 BATCH = 100_000  # pages
 AT_ONCE = 4_000_000  # rows of pages that are counted together; larger blocks take more memory and no less time
 BITS = 32  # a pair's code is the number of its query, shifted by these, plus the number of its document
-
-
-class Fault(NamedTuple):
-    """A kind of fault in words: one of them, and several."""
-
-    one: str
-    several: str
-
-
-ORPHAN = Fault("click without an impression", "clicks without an impression")
-NO_QUERY = Fault("impression without a query", "impressions without a query")
-TWICE = Fault("page that shows a document twice", "pages that show a document twice")
-NOT_SHOWN = Fault("click on a document that its page did not show", "clicks on documents that their page did not show")
-MISPLACED = Fault(
-    "click at a position where its page shows another document",
-    "clicks at positions where their page shows another document",
-)
-HOLES = Fault("search whose positions have holes", "searches whose positions have holes")
 
 
 class ClickLog(NamedTuple):
@@ -265,28 +261,15 @@ def _joined(batches: Iterator[_Batch]) -> Iterator[_Batch]:
 
 
 @dataclass
-class _Reading:
-    """What a reading has seen: the vocabulary, the faults that were left out, and notes."""
+class _Reading(FaultCounter):
+    """What a reading has seen: the faults that were left out, the vocabulary, and notes."""
 
-    lenient: bool
     vocabulary: _Vocabulary = field(default_factory=_Vocabulary)
-    faults: Counter[Fault] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-
-    def refuse(self, number: int, fault: Fault, problem: str) -> None:
-        """Count faults of one kind; DataError about the first if the reading is not lenient."""
-        if not self.lenient:
-            more = f" ({number - 1:,} more in the same part of the log)" if number > 1 else ""
-            raise DataError(f"{problem}{more}; --lenient leaves {fault.several} out")
-        self.faults[fault] += number
 
     def remarks(self) -> list[str]:
         """The notes, then the number of faults of each kind."""
         return [*self.notes, *(f"left out: {each}" for each in self.left_out())]
-
-    def left_out(self) -> list[str]:
-        """The number of faults of each kind."""
-        return [f"1 {fault.one}" if n == 1 else f"{n:,} {fault.several}" for fault, n in self.faults.items()]
 
 
 def _batches(
@@ -326,11 +309,7 @@ def _with_impressions(rows: Any, reading: _Reading) -> Any:
         orphans = rows.filter(lacking)
         first = orphans.slice(0, 1).to_pylist()[0]
         clicks = sum(len(each) for each in orphans.column("documents").to_pylist())
-        problem = (
-            f"search {shortened(first['search'])!r} has a click on {shortened(first['documents'][0])!r}, "
-            "but no impression that says which documents it showed"
-        )
-        reading.refuse(clicks, ORPHAN, f"{problem}; log an impression with `shown` for each search")
+        reading.refuse(clicks, ORPHAN, orphan_problem(first["search"], first["documents"][0]))
         rows = rows.filter(rows.column("shown").is_valid())
     return rows
 
@@ -341,8 +320,7 @@ def _query_numbers(rows: Any, reading: _Reading) -> tuple[Numbers, Flags]:
     usable = np.asarray(query >= 0)
     if not usable.all():
         search = rows.column("search")[int(np.argmin(usable))].as_py()
-        problem = f"the impression of search {shortened(search)!r} has no query"
-        reading.refuse(int((~usable).sum()), NO_QUERY, problem)
+        reading.refuse(int((~usable).sum()), NO_QUERY, no_query_problem(search))
     return query, usable
 
 
@@ -362,10 +340,7 @@ def _without_duplicates(rows: Any, start: Numbers, document: Numbers, reading: _
         usable[own] = ~(table[:, 1:] == table[:, :-1]).any(axis=1)
     if not usable.all():
         first = int(np.argmin(usable))
-        shown = rows.column("shown")[first].as_py()
-        twice = next(each for each in shown if shown.count(each) > 1)
-        search = shortened(rows.column("search")[first].as_py())
-        problem = f"the impression of search {search!r} shows document {shortened(twice)!r} twice"
+        problem = twice_problem(rows.column("search")[first].as_py(), rows.column("shown")[first].as_py())
         reading.refuse(int((~usable).sum()), TWICE, problem)
     return usable
 
@@ -393,10 +368,12 @@ def _clicked(rows: Any, start: Numbers, document: Numbers, reading: _Reading) ->
         if which.any():
             at = int(np.argmax(which))
             search, name = rows.column("search")[int(page[at])].as_py(), lists.flatten()[at].as_py()
-            place = f"at position {position[at]}, but the page shows it at {row[at] - first[at] + 1}"
-            problem = f" {place}" if fault is MISPLACED else ", which its page did not show"
-            sentence = f"search {shortened(search)!r} has a click on {shortened(name)!r}{problem}"
-            reading.refuse(int(which.sum()), fault, sentence)
+            problem = (
+                not_shown_problem(search, name)
+                if fault is NOT_SHOWN
+                else misplaced_problem(search, name, int(position[at]), int(row[at] - first[at]) + 1)
+            )
+            reading.refuse(int(which.sum()), fault, problem)
     clicked[row[~(absent | contradicted)]] = True
     return clicked
 
@@ -440,8 +417,13 @@ class _Queries:
                 f"{self.where}: expected impressions, found {counted(events, 'event')} of other kinds; {advice}"
             )
         self.connection.execute(f"CREATE TEMP VIEW cranfield_lists AS {LISTS}")
-        singles = "kind = 'impression' AND document IS NOT NULL AND position IS NOT NULL"
-        if self.rows(f"SELECT count(*) FROM cranfield_events WHERE {singles}")[0][0]:
+        singles, later = "document IS NOT NULL AND position IS NOT NULL", "len(shown) > 0 AND position > 1"
+        count = f"count(*) FILTER ({singles}), count(*) FILTER ({later}), min(search) FILTER ({later})"
+        single, below, search = self.rows(f"SELECT {count} FROM cranfield_events WHERE kind = 'impression'")[0]
+        if below:  # the second page of a search, or a document in the middle of a page: its ranks are not 1, 2, …
+            first = self.rows(f"SELECT min(position) FROM cranfield_events WHERE search = ? AND {later}", search)[0][0]
+            reading.refuse(below, HOLES, holes_problem(search, [first]))
+        if single:
             self._refuse_holes(reading)
             self.connection.execute(f"CREATE OR REPLACE TEMP VIEW cranfield_lists AS {LISTS} UNION ALL {ASSEMBLED}")
         earliest, one_each = "", "SELECT count(*), count(DISTINCT search) FROM"
@@ -458,14 +440,7 @@ class _Queries:
         """Refuse searches whose documents came one by one at positions with holes; leave them out if lenient."""
         bad = self.rows(f"SELECT search, positions FROM ({POSITIONS}) WHERE NOT {WHOLE} ORDER BY search")
         if bad:
-            search, positions = bad[0]
-            there = sorted(positions)
-            lacking = next((rank for rank in range(1, len(there) + 1) if rank not in there), None)
-            twice = next((rank for rank in there if there.count(rank) > 1), None)
-            many = f"{there.count(twice)} documents at position {twice}"
-            problem = many if twice is not None else f"no document at position {lacking}"
-            sentence = f"search {shortened(search)!r} shows {problem}; expected one at each position from 1 on"
-            reading.refuse(len(bad), HOLES, sentence)
+            reading.refuse(len(bad), HOLES, holes_problem(*bad[0]))
 
     def experiments(self) -> list[str]:
         """The experiments of exposures and impressions."""
@@ -512,7 +487,7 @@ def _with_lists(batch: Any) -> Any:
 SEPARATOR = "chr(0)"  # events reject it in texts
 LISTS = (
     "SELECT event_id, search, unit, query, shown, experiment, variant, time FROM cranfield_events "
-    "WHERE kind = 'impression' AND len(shown) > 0"
+    "WHERE kind = 'impression' AND len(shown) > 0 AND coalesce(position, 1) = 1"
 )
 ONE_BY_ONE = (  # an impression of a single document
     "kind = 'impression' AND coalesce(len(shown), 0) = 0 AND document IS NOT NULL AND position IS NOT NULL"

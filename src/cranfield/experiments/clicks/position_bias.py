@@ -81,7 +81,7 @@ class PositionBias(Answer):
     comparisons: int  # of two methods at a rank
     trust: tuple[TrustBias, ...]
     cautions: tuple[str, ...]
-    covariance: Floats  # ranks × ranks, of the logarithms of the answer; NaN without intervals
+    covariance: Floats = field(compare=False)  # ranks × ranks, of the answer's logarithms; NaN without intervals
     remarks: list[str] = field(default_factory=list)
 
     ends_with_limits = True
