@@ -17,11 +17,9 @@ import pytest
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.cascade import CM, DCM, SDBN, FittedDCM, FittedSDBN
-from cranfield.experiments.clicks.click_log import ClickLog, count_clicks, read_pages
+from cranfield.experiments.clicks.click_log import ClickLog, count_clicks, read_counts, read_pages
 from cranfield.experiments.clicks.click_through import CTR, DocumentCTR, RankCTR
-from cranfield.experiments.clicks.count_table import read_counts
-from cranfield.experiments.clicks.fits import compare_models, fit_model
-from cranfield.experiments.clicks.held_out import hold_out, leads, quality
+from cranfield.experiments.clicks.fits import compare_models, fit_model, hold_out, leads, quality
 from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.experiments.clicks.result_pages import ClickCounts, QueryDocuments, ResultPages
 from cranfield.experiments.log import EventLog

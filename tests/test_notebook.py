@@ -29,8 +29,7 @@ from cranfield.experiments import credit, interleave
 from cranfield.experiments.clicks.cascade import SDBN
 from cranfield.experiments.clicks.click_log import ClickLog
 from cranfield.experiments.clicks.click_through import DocumentCTR
-from cranfield.experiments.clicks.fits import ClickModelFit, compare_models
-from cranfield.experiments.clicks.held_out import hold_out
+from cranfield.experiments.clicks.fits import ClickModelFit, compare_models, hold_out
 from cranfield.experiments.clicks.people_agreement import agreement_with_people
 from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.experiments.log import EventLog

@@ -313,6 +313,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "--lenient": _rarely(
         "Skip malformed lines and report their number, instead of stopping at the first.", is_flag=True
     ),
+    "--memory SIZE": _rarely("Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]"),
     "--allow-unjudged": _rarely(
         "Continue, with a warning, if 100 or more documents were returned and none is judged or in the collection.",
         is_flag=True,

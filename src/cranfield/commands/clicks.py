@@ -11,7 +11,7 @@ from cranfield.base.results import Both
 from cranfield.base.text_layout import name_list
 from cranfield.experiments.clicks.judgments import ClickJudgments, judge_by_clicks
 from cranfield.experiments.clicks.preferences import (
-    LEAST_VOTES,
+    MIN_VOTES,
     PREFERENCE_RULES,
     ClickPreferences,
     prefer_by_clicks,
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from cranfield.experiments.clicks.click_log import CountedClicks
     from cranfield.experiments.clicks.click_summary import ClickSummary
-    from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
-    from cranfield.experiments.clicks.held_out import HeldOut
+    from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit, HeldOut
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.people_agreement import ClickAgreement
     from cranfield.experiments.clicks.position_bias import PositionBias
@@ -56,11 +55,8 @@ def click_models(
 
     Queries with one session are refused unless `min_sessions` says how many a query needs. Fewer are left out.
     """
-    from cranfield.experiments.clicks.click_log import count_clicks, read_pages
-    from cranfield.experiments.clicks.count_table import read_counts
-    from cranfield.experiments.clicks.fits import compare_models
-    from cranfield.experiments.clicks.held_out import hold_out
-    from cranfield.experiments.clicks.query_sessions import pages_of_queries
+    from cranfield.experiments.clicks.click_log import count_clicks, read_counts, read_pages
+    from cranfield.experiments.clicks.fits import compare_models, hold_out, pages_of_queries
 
     refuse_below(1, min_sessions=min_sessions)
     chosen, every = _models(model, exact), model.casefold() == ALL
@@ -90,8 +86,7 @@ def is_table_of_counts(path: str) -> bool:
 
 
 def _fit_to_counts(model: ClickModel, counted: CountedClicks, least: int | None) -> ClickModelFit:
-    from cranfield.experiments.clicks.fits import ClickModelFit, fit_model
-    from cranfield.experiments.clicks.query_sessions import counts_of_queries
+    from cranfield.experiments.clicks.fits import ClickModelFit, counts_of_queries, fit_model
 
     counts, notes = counts_of_queries(counted, least)
     views, clicks = counts.by(counts.pair, len(counts.pairs))
@@ -100,8 +95,7 @@ def _fit_to_counts(model: ClickModel, counted: CountedClicks, least: int | None)
 
 def _fit_to_pages(model: ClickModel, pages: ResultPages, split: HeldOut | None, notes: Sequence[str]) -> ClickModelFit:
     """A model with the parameters of all pages, and the quality of a fit to those that are not held out."""
-    from cranfield.experiments.clicks.fits import ClickModelFit, SplitText, fit_model
-    from cranfield.experiments.clicks.held_out import quality
+    from cranfield.experiments.clicks.fits import ClickModelFit, SplitText, fit_model, quality
     from cranfield.experiments.clicks.result_pages import ClickCounts
 
     fitted = fit_model(model, pages)
@@ -148,7 +142,7 @@ def click_qrels(
 ) -> ClickJudgments | Both:
     """Judgments from the clicks of an event log, written to a file if `path` names one.
 
-    `grading` are least_views, thresholds and quantiles. `against` are people's judgments, with runs and measures: the answer
+    `grading` are min_views, thresholds and quantiles. `against` are people's judgments, with runs and measures: the answer
     then begins with how well both agree.
     """
     from cranfield.experiments.clicks.click_log import read_pages
@@ -177,7 +171,7 @@ def click_preferences(
     topics_file: str | None = None,
     lenient: bool = False,
     memory: str | None = None,
-    least_votes: int = LEAST_VOTES,
+    min_votes: int = MIN_VOTES,
 ) -> ClickPreferences:
     """Preferences between documents from the clicks of an event log, written to a file if `path` names one."""
     from cranfield.experiments.clicks.click_log import read_pages
@@ -187,7 +181,7 @@ def click_preferences(
     with EventLog(log) as opened:
         read = read_pages(opened, lenient=lenient, memory=memory)
     preferences = prefer_by_clicks(
-        read.pages, rule, least_votes=least_votes, queries=queries, where=topics_file or "the topics"
+        read.pages, rule, min_votes=min_votes, queries=queries, where=topics_file or "the topics"
     )
     preferences.remarks.extend(read.notes)
     if path is not None:
@@ -243,7 +237,7 @@ def click_summary(
 ) -> ClickSummary:
     """Clicks and examination by rank in an event log, and click-through by the grades of the judgments, if any.
 
-    A model that is named must fit; the default one may be missing. `how` are ranks, min_sessions and fewest_views.
+    A model that is named must fit; the default one may be missing. `how` are ranks, min_sessions and min_views.
     """
     from cranfield.experiments.clicks.click_summary import MODEL, click_summary
     from cranfield.formats.runs_and_qrels import as_qrels

@@ -22,8 +22,7 @@ from cranfield.experiments.ingest import ingest
 from cranfield.experiments.log import EventLog, EventSource, connect, duckdb_in_words
 from cranfield.formats.csv_tables import SeparatedValues, open_table
 from cranfield.formats.event_files.format import event_format, imported
-from cranfield.formats.personal_data import personal_data
-from cranfield.formats.query_text import normalised
+from cranfield.formats.query_text import normalised, personal_data
 from cranfield.formats.topic_tables import TEXTS
 from cranfield.pooling.topic_sampling import NO_QUERY, LeftOut, QueryTraffic, few_units
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from cranfield.formats.csv_tables import TableRow
 
-LEAST_UNITS = 5
+MIN_UNITS = 5
 FREQUENCIES = ("frequency", "searches", "count", "freq", "volume", "n")  # columns of a table with a row for each query
 COUNTS_OF_UNITS = ("units", "users", "clients", "sessions")
 UNITS = (
@@ -84,18 +83,18 @@ class SpellingCounts:
         of_form[squeezed] = of_form.get(squeezed, 0) + searches
 
 
-def read_traffic(path: str, *, least_units: int | None = None) -> QueryTraffic:
+def read_traffic(path: str, *, min_units: int | None = None) -> QueryTraffic:
     """The traffic of queries from an event log, a file of events, or a table of queries (from standard input as -).
 
-    `least_units` is 5 by default, if the log says who searched; queries of fewer units are left out.
+    `min_units` is 5 by default, if the log says who searched; queries of fewer units are left out.
     """
-    refuse_below(1, least_units=least_units)
+    refuse_below(1, min_units=min_units)
     counts = _counts_in(path)
-    if counts.forms is None and least_units is not None:
+    if counts.forms is None and min_units is not None:
         columns = ", ".join(COUNTS_OF_UNITS if counts.by_query else UNITS)
-        expected = f"expected a column of units ({columns}) for least_units={least_units}, found none"
+        expected = f"expected a column of units ({columns}) for min_units={min_units}, found none"
         raise DataError(f"{path}: {expected}; add the column, or leave that out")
-    return _frame(counts, None if counts.forms is None else least_units or LEAST_UNITS)
+    return _frame(counts, None if counts.forms is None else min_units or MIN_UNITS)
 
 
 def _counts_in(path: str) -> SpellingCounts:
@@ -244,14 +243,14 @@ def _count(path: str, row: TableRow, column: int, what: str) -> int:
 # the frame
 
 
-def _frame(counts: SpellingCounts, least_units: int | None) -> QueryTraffic:
+def _frame(counts: SpellingCounts, min_units: int | None) -> QueryTraffic:
     """The queries that topics may be drawn from, and what was left out."""
     left_out: dict[str, list[int]] = {}
     forms: list[str] = []
     others: dict[str, int] = {}
     totals = {form: sum(spellings.values()) for form, spellings in counts.spellings.items()}
     for form, searches in totals.items():
-        reason = _reason(form, counts.forms, least_units)
+        reason = _reason(form, counts.forms, min_units)
         if reason is None:
             forms.append(form)
         else:
@@ -260,7 +259,7 @@ def _frame(counts: SpellingCounts, least_units: int | None) -> QueryTraffic:
     gone = tuple(LeftOut(reason, len(each), sum(each)) for reason, each in sorted(left_out.items()))
     if not forms:
         why = "; ".join(f"{each.queries:,}: {each.reason}" for each in gone)
-        advice = "; least_units=1 keeps the queries of single units" if least_units not in (None, 1) else ""
+        advice = "; min_units=1 keeps the queries of single units" if min_units not in (None, 1) else ""
         raise DataError(f"{counts.where}: no query is left to draw from ({why}){advice}")
     forms.sort(key=lambda form: (-totals[form], form))
     spellings = {
@@ -275,21 +274,21 @@ def _frame(counts: SpellingCounts, least_units: int | None) -> QueryTraffic:
         {form: each for form, each in spellings.items() if len(each) > 1},
         _columns(queries, counts.cells),
         gone,
-        least_units,
+        min_units,
         _repeats(forms, counts.forms),
         others,
     )
 
 
-def _reason(form: str, forms: Mapping[str, FormCounts] | None, least_units: int | None) -> str | None:
+def _reason(form: str, forms: Mapping[str, FormCounts] | None, min_units: int | None) -> str | None:
     """Why a query is left out; None if it stays."""
     if not form:
         return NO_QUERY
     kind = personal_data(form)
     if kind is not None:
         return f"the query looks like a {kind}"
-    if forms is not None and least_units is not None and forms[form].units < least_units:
-        return few_units(least_units)
+    if forms is not None and min_units is not None and forms[form].units < min_units:
+        return few_units(min_units)
     return None
 
 

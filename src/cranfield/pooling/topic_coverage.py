@@ -174,7 +174,7 @@ class TopicCoverage(Answer):
         gone = sum(each.now == 0 for each in self.topics)
         notes = [self.caution] if self.caution else []
         notes += [f"{counted(gone, 'topic')} had no searches in {self.traffic.where}"] if gone else []
-        if self.distance is not None and self.traffic.least_units is None:
+        if self.distance is not None and self.traffic.min_units is None:
             notes.append("the tests take searches for independent, as the log does not say who searched")
         return notes + [each for each in self.traffic.notes() if "spellings" not in each]
 
@@ -219,7 +219,7 @@ def topic_coverage(table: TopicTable, traffic: QueryTraffic, *, seed: int = 0) -
         np.array(list(now.values()), np.float64),
         probability,
         probability < 1,
-        traffic.least_units or 1,
+        traffic.min_units or 1,
         traffic.repeats,
     )
     names = list(strata.values())
@@ -241,7 +241,7 @@ def topic_coverage(table: TopicTable, traffic: QueryTraffic, *, seed: int = 0) -
 
 def _no_test(traffic: QueryTraffic, counts: CountsOfTwoPeriods) -> str:
     """Why drift is not tested; empty if it is."""
-    most = MOST_REPEATS if (traffic.least_units or 1) >= RARE else RARE_REPEATS
+    most = MOST_REPEATS if (traffic.min_units or 1) >= RARE else RARE_REPEATS
     if traffic.repeats > most:
         times = f"a unit makes the same search {traffic.repeats:.2f} times on average, so searches are not independent"
         return f"{times}; drift is tested up to {most:g} times"

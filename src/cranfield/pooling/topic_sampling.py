@@ -205,7 +205,7 @@ class QueryTraffic:
     spellings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of merged queries: spelling → searches
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the user's columns, by query
     left_out: tuple[LeftOut, ...] = ()
-    least_units: int | None = None  # None if nothing says who searched
+    min_units: int | None = None  # None if nothing says who searched
     repeats: float = 1.0
     others: Mapping[str, int] = field(default_factory=dict)  # the queries that were left out, for looking up known ones
 
@@ -228,7 +228,7 @@ class QueryTraffic:
     @property
     def rare(self) -> int:
         """The number of queries that were left out because too few units searched for them."""
-        reason = few_units(self.least_units) if self.least_units else ""
+        reason = few_units(self.min_units) if self.min_units else ""
         return sum(each.queries for each in self.left_out if each.reason == reason)
 
     @property
@@ -256,7 +256,7 @@ class QueryTraffic:
             notes.append(
                 f"{share} have no query" if without else f"{_queries(each.queries)} left out ({share}): {each.reason}"
             )
-        if self.least_units is None:
+        if self.min_units is None:
             notes.append(
                 f"{self.where} does not say who searched, so queries of single people may be among the topics; "
                 "a column of units excludes them"
@@ -528,7 +528,7 @@ class TopicSample(Answer):
             "strata": [each._asdict() for each in self.strata] if len(self.strata) > 1 else [],
             "topics": plain_values([dict(zip(head, row, strict=True)) for row in rows], how.digits),
             "left_out": [each._asdict() for each in traffic.left_out],
-            "least_units": traffic.least_units,
+            "min_units": traffic.min_units,
             "merged": [{"query": form, "spellings": dict(spellings)} for form, spellings in traffic.spellings.items()],
         }
 
@@ -589,9 +589,7 @@ def _too_few(traffic: QueryTraffic, n: int) -> str:
     fewer = " or fewer" if len(traffic) > 1 else ""
     advice = f"draw {counted(len(traffic), 'topic')}{fewer}"
     if len(traffic) + rare >= n:
-        advice += (
-            f", or add some of the {rare:,} that fewer than {traffic.least_units} units searched for: least_units=…"
-        )
+        advice += f", or add some of the {rare:,} that fewer than {traffic.min_units} units searched for: min_units=…"
     return f"expected {_queries(n)} or more to draw from, found {len(traffic):,}{also}; {advice}"
 
 

@@ -58,7 +58,7 @@ class FittedByEM(ClickModel):
     """A model that is fitted by expectation and maximisation."""
 
     start = Real(0.5, "the value of every parameter before the first iteration", low=0, high=1, open=True)
-    # Simulated logs in varied order needed 20 to 500 iterations for this tolerance (docs/click-models-em.md).
+    # Simulated logs in varied order needed 20 to 500 iterations for this tolerance (docs/clicks.md).
     iterations = Whole(500, "iterations at the most")
     tolerance = Real(1e-4, "change of every parameter below which the iterations end; 0 makes all of them", low=0)
 
