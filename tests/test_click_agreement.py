@@ -111,7 +111,7 @@ def test_kappa_against_its_definition() -> None:
         ((0.8, 0.1, 1.0), "more alike than unlike people: tau .80 [.10, 1.00]"),
         ((0.3, -0.2, 0.8), "is not settled: tau .30 [-.20, .80]"),
         ((-0.5, -0.9, -0.1), "against people's order: tau -.50 [-.90, -.10]"),
-        ((0.33, np.nan, np.nan), "have tau .33; the data say too little for an interval"),
+        ((0.33, np.nan, np.nan), "have tau .33, and so in every resample of the 20 topics: there is no interval"),
         ((np.nan, np.nan, np.nan), "cannot be compared"),
     ],
 )
@@ -119,6 +119,20 @@ def test_the_verdict_is_as_strong_as_the_interval(tau: tuple[float, float, float
     value = AgreementValue("tau nDCG@10", *tau, 20, "the orders of 4 runs")
     answer = ClickAgreement("qrels", ["a", "b", "c", "d"], 20, 100, [value], [])
     assert words in answer.verdict(value, Layout())
+
+
+@pytest.mark.parametrize(("runs", "topics"), [(2, 20), (4, 1)])
+def test_two_runs_or_one_topic_say_too_little(runs: int, topics: int) -> None:
+    value = AgreementValue("tau nDCG@10", 1.0, np.nan, np.nan, topics, "the orders of runs")
+    answer = ClickAgreement("qrels", [*"abcd"][:runs], topics, 100, [value], [])
+    assert "have tau 1.00; the data say too little for an interval" in answer.verdict(value, Layout())
+
+
+def test_an_order_that_no_resample_changes_is_not_called_too_little() -> None:
+    scores = np.linspace(0.1, 0.9, 4) + np.random.default_rng(1).uniform(0, 0.05, (50, 1))
+    tau = _tau("tau nDCG@10", scores, scores**2, 200, 0)
+    answer = ClickAgreement("qrels", [*"abcd"], 50, 100, [tau], [])
+    assert "tau 1.00, and so in every resample of the 50 topics" in answer.verdict(tau, Layout())
 
 
 def test_people_who_judge_other_topics_are_named() -> None:

@@ -357,3 +357,35 @@ def test_options_that_change_nothing_are_refused() -> None:
     ):
         answer = cranfield("online", "qrels", LOG, *options)
         assert answer.code == 2, (options, answer.err)
+
+
+def test_values_without_a_lowest_relevant_grade_get_a_note_that_names_rel(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.csv"
+    assert cranfield("online", "qrels", LOG, "--topics-file", "topics.tsv", "-o", path).code == 0
+    scored = cranfield("eval", path, "bm25.run", "-m", "nDCG@10 AP")
+    assert "no grade reaches the lowest relevant one; the highest is 0.7308 (--rel sets it)" in scored.err
+    assert "--rel sets it" not in cranfield("eval", path, "bm25.run", "-m", "nDCG@10 AP", "--rel", "0.3").err
+    assert "--rel sets it" not in cranfield("eval", path, "bm25.run", "-m", "nDCG@10").err
+
+
+def test_values_from_clicks_are_not_taken_for_reversed_codes(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.csv"
+    assert cranfield("online", "qrels", LOG, "--topics-file", "topics.tsv", "-o", path).code == 0
+    assert "grades-reversed" not in cranfield("check", path).out
+
+
+def test_a_prior_of_30_clicks_in_100_views(tmp_path: Path) -> None:
+    """14 clicks in 34 examined views give (14 + 30) / (34 + 100) = .328358 with a prior of .3 and the weight 100."""
+    log = tmp_path / "log"
+    rows = [
+        f"{i},q,{rank},{document},{clicked}"
+        for i in range(34)
+        for rank, document, clicked in ((0, "d", i < 14), (1, "e", True))
+    ]
+    (tmp_path / "pages.csv").write_text("\n".join(["sess_id,query,rank,clicked_doc_id,clicked", *rows, ""]))
+    assert cranfield("online", "ingest", log, tmp_path / "pages.csv", "--time", "2026-01-01").code == 0
+    model = "SDBN(no_click=unexamined, pseudo_clicks=30, pseudo_views=100)"
+    found = json.loads(cranfield("online", "qrels", log, "--model", model, "--format", "json").out)
+    row = next(each for each in found["judgments"] if each["document"] == "d")
+    assert row["value"] == pytest.approx(0.328358, abs=5e-7)
+    assert [row["low"], row["high"]] == pytest.approx(stats.beta(44, 90).ppf([0.025, 0.975]).tolist())

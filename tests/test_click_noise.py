@@ -168,3 +168,10 @@ def test_the_corrected_interval_covers_the_true_difference_in_93_to_97_percent(
     world: str, views: tuple[int, int], thresholds: tuple[float, ...]
 ) -> None:
     assert 0.925 <= coverage(world, views, thresholds, 1_000) <= 0.975
+
+
+@pytest.mark.parametrize("qrels", ["qrels.txt", "-"])
+def test_qrels_without_posteriors_are_refused_with_what_label_noise_takes(qrels: str) -> None:
+    answer = cranfield("compare", qrels, "bm25.run", "dense.run", "--label-noise")
+    assert answer.code == 3
+    assert "expected a log of judgments, or a file of judgments from clicks" in answer.err

@@ -185,3 +185,24 @@ def test_the_last_clicks_count_and_a_withdrawal_brings_back_the_ones_before(tmp_
 def test_clicks_give_nothing_but_judgments(kind: str) -> None:
     with pytest.raises(DataError, match="clicks give judgments"):
         Event(topic="q", document="d", grade=1, kind=kind, source="clicks")
+
+
+def test_the_history_of_a_document_says_that_clicks_count_only_on_request(folder: Path) -> None:
+    cranfield("judge", "add", "work.db", "clicks.csv", folder=folder)
+    document = next(
+        line.split()[2] for line in (folder / "qrels.txt").read_text().splitlines() if line.startswith("q1 ")
+    )
+    rows = cranfield("judge", "blame", "work.db", "q1", document, folder=folder).out.splitlines()[1:]
+    assert [("with --sources clicks" in row, " clicks " in row) for row in rows if "0.37" in row] == [(True, True)]
+    assert all("with --sources clicks" not in row for row in rows if "0.37" not in row)
+
+
+def test_agreement_of_many_values_has_no_tables_by_grade(folder: Path) -> None:
+    names = [line.split() for line in (folder / "qrels.txt").read_text().splitlines()]
+    clicks_file(folder, [(t, d, (n + 1) / 100) for n, (t, _, d, _) in enumerate(names)])
+    cranfield("judge", "add", "work.db", "clicks.csv", folder=folder)
+    answer = cranfield("judge", "agree", "work.db", "--sources", "import,clicks", folder=folder)
+    assert answer.code == 0, answer.err
+    assert "different grades: no tables by grade" in answer.err
+    assert "grade 0.28" not in answer.out
+    assert "2 people and clicks on 28 documents" in answer.out

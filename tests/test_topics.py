@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.commands import topics as commands
-from cranfield.evaluation.topics import DesignWeights
+from cranfield.evaluation.topics import CERTAIN, DesignWeights
 from cranfield.experiments.log import EventLog
 from cranfield.experiments.query_traffic import read_traffic
 from cranfield.formats.personal_data import luhn, personal_data
@@ -28,7 +28,6 @@ from cranfield.formats.topic_tables import read_topic_table
 from cranfield.inputs.topics import topic_table
 from cranfield.pooling.topic_coverage import topic_coverage
 from cranfield.pooling.topic_sampling import (
-    CERTAIN,
     COLUMNS,
     TOPIC_DESIGNS,
     QueryTraffic,

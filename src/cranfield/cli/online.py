@@ -361,20 +361,22 @@ def _clicks(log: str, **typed: Any) -> None:
     """Fit click models to a log.
 
     A click model tells attractive documents from documents at attractive ranks. LOG may also be a table of counts with the
-    columns query, document, rank, views and clicks, which CTR models and PBM can use. -o FILE.svg (png, pdf, html, vl.json)
-    draws clicks and examination by rank; click-summary adds judgments.
+    columns query, document, rank, views and clicks, which CTR models and PBM can use; - reads it from standard input. -o
+    FILE.svg (png, pdf, html, vl.json) draws clicks and examination by rank; click-summary adds judgments.
 
     \b
     $ cranfield online clicks online/clicks-log --model all
     """
-    from cranfield.commands.clicks import click_models, click_summary
+    from cranfield.commands.clicks import ALL, click_models, click_summary, is_table_of_counts
     from cranfield.inputs.inputs import Inputs
 
     if not is_chart(typed["output"]):
         show_answer(click_models, log, **typed)
         return
-    if typed["model"] == "all":
+    if typed["model"].casefold() == ALL:
         raise click.UsageError("a chart shows one click model; name it with --model")
+    if is_table_of_counts(log):
+        raise click.UsageError(f"{log}: a chart needs a log; this is a table of counts")
     options.refuse_idle("does not change a chart", "exact", "holdout", "seed")
     how = {name: typed[name] for name in ("shape", "output", "verbose", "model", "memory")}
     how |= {} if typed["min_sessions"] is None else {"min_sessions": typed["min_sessions"]}

@@ -64,22 +64,29 @@ def click_models(
 
     refuse_below(1, min_sessions=min_sessions)
     chosen, every = _models(model, exact), model.casefold() == ALL
-    if os.path.isfile(log):
+    if is_table_of_counts(log):
         if holdout or every:
             raise ConventionError(f"{log}: a table of counts has no searches to hold out; --holdout and all need a log")
         return _fit_to_counts(chosen[0], read_counts(log), min_sessions)
     share = HOLDOUT if holdout is None else holdout
+    if every and not share:
+        raise ConventionError("models are compared on held-out searches; --holdout must be above 0 for --model all")
     reading: dict[str, Any] = {"lenient": lenient, "memory": memory}
     with EventLog(log) as opened:
-        if not (share or every or chosen[0].needs_pages):  # memory for pairs will do
+        if not (share or chosen[0].needs_pages):  # memory for pairs will do
             counted = count_clicks(opened, other_clicks=chosen[0].reads_other_clicks, **reading)
             return _fit_to_counts(chosen[0], counted, min_sessions)
         read = read_pages(opened, **reading)
     pages, notes = pages_of_queries(read, min_sessions)
-    split = hold_out(read._replace(pages=pages), share, seed) if share or every else None
+    split = hold_out(read._replace(pages=pages), share, seed) if share else None
     if every and split is not None:
         return compare_models(chosen, split, notes)
     return _fit_to_pages(chosen[0], pages, split, notes)
+
+
+def is_table_of_counts(path: str) -> bool:
+    """Whether a path is a file or standard input; a log is a folder."""
+    return path == "-" or os.path.isfile(path)
 
 
 def _fit_to_counts(model: ClickModel, counted: CountedClicks, least: int | None) -> ClickModelFit:

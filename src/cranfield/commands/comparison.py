@@ -70,7 +70,13 @@ def _noisy(inputs: Inputs, policy: str | None) -> tuple[Any, Any]:
     from cranfield.inputs.logs import named
 
     qrels = str(inputs.qrels)
-    if named(qrels) is not None or not os.path.isfile(qrels) or not has_posteriors(qrels):
+    of_clicks = named(qrels) is None and os.path.isfile(qrels) and has_posteriors(qrels)
+    if not of_clicks and not _holds_labels(qrels):
+        raise DataError(
+            f"{qrels}: expected a log of judgments, or a file of judgments from clicks with the columns alpha, beta and "
+            "posterior (cranfield online qrels LOG -o clicks.csv), found neither; other qrels do not say how sure they are"
+        )
+    if not of_clicks:
         from cranfield.commands.judging import graded
 
         return graded(qrels, policy)
@@ -79,6 +85,16 @@ def _noisy(inputs: Inputs, policy: str | None) -> tuple[Any, Any]:
     if inputs.grades is not None:
         raise ConventionError("label noise redraws the values of judgments from clicks; leave --grades out")
     return inputs.judgments, ValueUncertainty.of_file(qrels)
+
+
+def _holds_labels(qrels: str) -> bool:
+    """Whether a location may hold labels of people: a log, or JSON lines; a missing file is left to the reader of logs."""
+    from cranfield.inputs.logs import named
+
+    if qrels == "-" or named(qrels) is not None or not os.path.isfile(qrels):
+        return qrels != "-"
+    with open(qrels, "rb") as file:
+        return file.read(1) in (b"{", b"")
 
 
 def _with_groups(runs: Sequence[str], groups: Sequence[str]) -> list[str]:

@@ -484,11 +484,17 @@ class Evaluator:
             empty=by_run(self._topic_names(row.empty & self.topic_mask) for row in rows),
             unjudged=by_run(row.others for row in rows),
             no_relevant=self._topic_names(barren & self.topic_mask),
+            highest_grade=self._highest_below_relevant() if barren.all() else None,
             skipped=by_run(row.skipped for row in rows),
             skipped_qrels=len(self.qrels.skipped),
             not_judged=self.not_judged,
             by_text={name: self.by_text[name] for name in [self.qrels.name, *names] if name in self.by_text},
         )
+
+    def _highest_below_relevant(self) -> float | None:
+        """The highest grade, if there are gains and none of them makes a document relevant: the scale needs another `rel`."""
+        highest = float(self.qrels.grade.max(initial=0.0))
+        return highest if 0 < highest < self._lowest_rel else None
 
     def _topic_names(self, mask: npt.NDArray[np.bool_]) -> list[str]:
         return [self.qrels.topics[i] for i in np.flatnonzero(mask).tolist()]

@@ -47,6 +47,7 @@ class Absent:
     empty: dict[str, list[str]] = field(default_factory=dict)  # run → judged topics answered with an empty list
     unjudged: dict[str, list[str]] = field(default_factory=dict)  # run → topics answered but not judged
     no_relevant: list[str] = field(default_factory=list)  # topics without a relevant document
+    highest_grade: float | None = None  # if it is above 0, but too low for any document to be relevant
     skipped: dict[str, int] = field(default_factory=dict)  # run → malformed lines passed over (lenient reading)
     skipped_qrels: int = 0  # the same for the judgments
     not_judged: list[str] = field(default_factory=list)  # requested topics that are not judged (lenient reading)
@@ -88,6 +89,11 @@ class Absent:
         if self.no_relevant:
             then, hint = _treatment("no_relevant", conventions.no_relevant, shell)
             notes.append(_topics(self.no_relevant, "has no relevant document", "have no relevant document", then, hint))
+        if self.highest_grade is not None:
+            use = "--rel" if shell else "rel="
+            notes.append(
+                f"no grade reaches the lowest relevant one; the highest is {self.highest_grade:.4g} ({use} sets it)"
+            )
         notes += _unjudged(self.unjudged)
         for name, number in {"the judgments": self.skipped_qrels, **self.skipped}.items():
             if number:

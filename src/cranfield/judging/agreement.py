@@ -23,6 +23,7 @@ from cranfield.base.results import Answer, Layout, Part, Table, plain
 from cranfield.evaluation.evaluate import evaluate
 from cranfield.evaluation.partial_judgments import JudgmentPart, MatchedRun
 from cranfield.formats.pool_files import PoolItem
+from cranfield.judging.event import CLICKS
 from cranfield.judging.policies import as_labels, contradicting, grades_of
 from cranfield.stats import agreement as stats
 from cranfield.stats.agreement import Agreement, coefficient, distinct_rows
@@ -47,6 +48,7 @@ NEAR = 1e-9
 TOPICS, DOCUMENTS = "topics", "documents"  # what intervals may be over
 VIEWS = ("topic", "pair", "assessor", "self")
 SPANS = 10  # at most, of one person's labels
+MOST_GRADES = 12  # in tables by grade
 LEAST_IN_SPAN = 10  # labels of documents that someone else labelled too
 
 
@@ -123,9 +125,9 @@ class Agreements(Answer):
         yield self._verdict()
         rows = []
         for rater, counts in zip(self.labels.raters, base_rates(self.labels), strict=True):
-            shares = (f"{count / max(counts.sum(), 1):.0%}" for count in counts)
+            shares = () if self._many_grades else (f"{count / max(counts.sum(), 1):.0%}" for count in counts)
             rows.append([str(rater) or how.undefined, f"{counts.sum():,}", *shares])
-        grades = [f"grade {_short(grade)}" for grade in self.labels.scale.names]
+        grades = [] if self._many_grades else [f"grade {_short(grade)}" for grade in self.labels.scale.names]
         yield Table(["assessor", "labels", *grades], rows[: None if how.every else 12])
         defined = [one for one in self.coefficients if one.defined]
         if defined:
@@ -133,8 +135,14 @@ class Agreements(Answer):
                 ["coefficient", "value", f"{defined[0].level:.0%} low", "high", "observed", "by chance"],
                 [[one.coefficient, *map(how.number, (one.value, one.low, one.high, *_shares(one)))] for one in defined],
             )
-        yield from self._matrix(how)
+        if not self._many_grades:
+            yield from self._matrix(how)
         yield from self._views(how)
+
+    @property
+    def _many_grades(self) -> bool:
+        """Whether tables by grade would not fit on a screen, as with values from clicks."""
+        return len(self.labels.scale.names) > MOST_GRADES
 
     @property
     def _main(self) -> Agreement:
@@ -144,9 +152,10 @@ class Agreements(Answer):
         )
 
     def _verdict(self) -> str:
-        people, items, main = len(self.labels.raters), self.items, self._main
+        clicks, items, main = CLICKS in self.labels.raters, self.items, self._main
+        people = len(self.labels.raters) - clicks
         by_name = {one.coefficient: one for one in self.coefficients}
-        who = f"{people} {'person' if people == 1 else 'people'}"
+        who = f"{people} {'person' if people == 1 else 'people'}{' and clicks' * clicks}"
         if not main.defined:
             reason = f"no {main.coefficient}: {main.reason}"
             return f"{self.name}: {who}, {items:,} documents with two labels or more; {reason}"
@@ -237,6 +246,9 @@ class Agreements(Answer):
             cells = len(self.labels.raters) * len(self.labels.items)
             missing = f"{self.labels.missing:,} of {cells:,} labels are missing"
             notes.append(f"{missing}: not everybody labelled every document")
+        if self._many_grades:
+            note = f"{len(self.labels.scale.names):,} different grades: no tables by grade"
+            notes.append(f"{note}; values from clicks become grades by thresholds (online qrels --thresholds)")
         if self.contradictions:
             note = contradicting(self.contradictions, "latest")
             notes.append(note if self.rankings else note.partition(";")[0])

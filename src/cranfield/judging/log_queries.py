@@ -123,6 +123,7 @@ def count_changes_since(database: Database, place: int, of_models: bool = False)
 
 
 LONGEST_PASSAGE = 300  # characters in a table
+ON_REQUEST = "with --sources clicks"  # how a current judgment from clicks counts
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,13 +155,14 @@ class Blame(Answer):
 
     def _row(self, event: Event, several: bool, marked: bool, named: bool, how: Layout) -> list[str]:
         current = "yes" if event.id in self.current else "withdrawn" if event.id in self.withdrawn else ""
+        current = ON_REQUEST if current == "yes" and event.source == CLICKS else current
         grade = how.undefined if event.grade is None else f"{event.grade:g}{'' if event.sure else '?'}"
         when = how.undefined if event.time < "0002" else event.time[:19].replace("T", " ")
         where = event.origin.partition(" sha256:")[0] or event.round or event.source
         aspect, passage = [event.aspect] * several, [_cut(event.passage)] * marked
         meaning = self._meaning(event)
         meant = [meaning.label if meaning else ""] * named
-        assessor = event.assessor or (COLLECTION if event.source == COLLECTION else how.undefined)
+        assessor = event.assessor or (event.source if event.source in SOURCE_SIDES else how.undefined)
         head = [when, assessor, event.kind, *aspect, grade, *meant]
         return [*head, current, event.note, *passage, where]
 

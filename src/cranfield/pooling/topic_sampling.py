@@ -21,6 +21,7 @@ from cranfield.base.registry import Registered, Registry, page
 from cranfield.base.results import Answer, Cell, Layout, Lines, Table, fitted
 from cranfield.base.results import plain as plain_values
 from cranfield.base.text_layout import counted, name_list
+from cranfield.evaluation.topics import CERTAIN, DESIGN, FRAME_SHARE, FREQUENCY, PROBABILITY, STRATUM
 from cranfield.formats.query_text import RULE
 
 if TYPE_CHECKING:
@@ -33,11 +34,10 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-COLUMNS = ("topic", "query", "frequency", "inclusion_probability", "design", "stratum", "frame_share")
+COLUMNS = ("topic", "query", FREQUENCY, PROBABILITY, DESIGN, STRATUM, FRAME_SHARE)
 SHOWN = 8  # topics in a text
 FIRST_MERGED = 3  # merged queries that a note names
 NO_QUERY = "the search has no query"
-CERTAIN = 1 - 1e-9  # a probability above this is 1, whatever the rounding
 
 TOPIC_DESIGNS: Registry[type[TopicDesign]] = Registry(
     "design of a sample of topics", "topic_designs", "cranfield.pooling.topic_sampling"

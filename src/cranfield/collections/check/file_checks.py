@@ -396,7 +396,8 @@ def _look_at_grades(file: CheckedFile) -> Iterator[Finding]:
         yield file.finding("grades-constant", f"all {counted(len(grade), 'judgment')} say {low:g}", len(grade))
     yield from without_zero(grade, file.where)
     positive = levels > 0
-    if positive.sum() >= 3 and not (levels == 0).any() and counts[positive][0] == counts[positive].min():
+    codes = (levels == np.floor(levels)).all()  # fractions are values, not codes
+    if codes and positive.sum() >= 3 and not (levels == 0).any() and counts[positive][0] == counts[positive].min():
         parts = [f"{counted(int(n), 'judgment')} of {level:g}" for level, n in zip(levels, counts, strict=True)]
         yield file.finding("grades-reversed", ", ".join(parts), len(grade))
 

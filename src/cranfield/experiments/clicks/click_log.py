@@ -432,8 +432,8 @@ class _Queries:
             lists, searches = self.rows(f"{one_each} cranfield_lists")[0]
             if lists > searches:
                 earliest = " QUALIFY row_number() OVER (PARTITION BY search ORDER BY time, event_id) = 1"
-                several = "have several impressions; the earliest with documents counts"
-                reading.notes.append(f"{counted(lists - searches, 'impression')} left out: their searches {several}")
+                several = "if a search has several, the earliest with documents counts"
+                reading.notes.append(f"left out: {counted(lists - searches, 'impression')}; {several}")
         self.connection.execute(f"CREATE TEMP VIEW cranfield_pages AS SELECT * FROM cranfield_lists{earliest}")
 
     def _refuse_holes(self, reading: _Reading) -> None:

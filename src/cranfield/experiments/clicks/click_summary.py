@@ -42,11 +42,10 @@ MODEL = "PBM"
 RANKS = 10  # ranks of the table
 FEWEST_SESSIONS = 2  # of a query that the click model is fitted to
 FEWEST_VIEWS = 10  # pairs seen less often are left out of the table of grades
-FEW_CLICKS = (
-    200  # with fewer, examination of rank 2 by PBM was off by more than 0.1 (root mean square of simulated logs)
-)
+FEW_CLICKS = 200  # with fewer, examination of rank 2 by PBM was off by more than 0.1 (RMS of simulated logs)
 MOST_GRADES = 20  # values of grades, as rows of the table
 LEVEL = 0.95
+CORRECTED = ("corrected", "corrected_low", "corrected_high")  # columns of a grade
 
 
 class RankClicks(NamedTuple):
@@ -93,6 +92,8 @@ class ClickSummary(Answer):
     fewest_views: int = FEWEST_VIEWS
     deeper: int = 0  # ranks below the table
     remarks: tuple[str, ...] = ()
+
+    page_has_charts = True
 
     @property
     def clicks(self) -> int:
@@ -210,11 +211,6 @@ class ClickSummary(Answer):
 
     def page_title(self) -> str:
         return "Clicks"
-
-    page_has_charts = True
-
-
-CORRECTED = ("corrected", "corrected_low", "corrected_high")
 
 
 def summarise_clicks(

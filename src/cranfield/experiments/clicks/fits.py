@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cranfield.base.results import Layout, Part
     from cranfield.experiments.clicks.held_out import HeldOut, Quality
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
+    from cranfield.experiments.clicks.result_pages import Flags, Numbers
 
 RANKS = 10  # ranks in the table
 EXTREMES = 3  # pairs with the most and the least attractiveness
@@ -34,11 +35,19 @@ def fit_model(model: ClickModel, data: ClickCounts | ResultPages) -> FittedClick
             raise DataError(
                 f"{model.name} needs to know which clicks belong to one search, and these counts do not say it; fit it to a log"
             )
+        refuse_no_clicks(data.clicks)
         fitted = model.fit(data)
     else:
+        refuse_no_clicks(data.clicked)
         fitted = model.fit(data if model.needs_pages else ClickCounts.of(data, model.reads_other_clicks))
     fitted.check()
     return fitted
+
+
+def refuse_no_clicks(clicks: Numbers | Flags) -> None:
+    """Raise DataError if nothing was clicked: the parameters would be those of the prior."""
+    if not clicks.any():
+        raise DataError("expected clicks, found none: no document of these searches was clicked")
 
 
 @dataclass(frozen=True)
@@ -283,12 +292,15 @@ class ClickModelComparison(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = list(self.remarks)
+        missing: dict[str, list[str]] = {}
         for each in self.scores:
             if each.problem:
-                notes.append(f"{each.model} was not fitted: {each.problem}")
+                missing.setdefault(each.problem, []).append(each.model)
             elif each.quality is not None and each.quality.impossible:
                 number = f"{each.quality.impossible:,} of {_searches(self.split.pages)}"
                 notes.append(f"{each.model}: {number} have clicks that the model holds to be impossible")
+        for problem, models in missing.items():
+            notes.append(f"{name_list(models)} {'was' if len(models) == 1 else 'were'} not fitted: {problem}")
         intervals = "intervals are over units, and hold for all pairs of models at once (Bonferroni)"
         return [*notes, f"{self.split.sentence()}; {intervals}", *self.split.notes()]
 
@@ -319,6 +331,8 @@ def compare_models(models: Sequence[ClickModel], split: HeldOut, remarks: Sequen
     scores.sort(key=lambda score: -score[1].log_likelihood)
     ahead = leads([logs for _, _, logs in scores], 0, split.tested)
     rows = [ModelScore(str(model), own, lead) for (model, own, _), lead in zip(scores, ahead, strict=True)]
-    rows += [ModelScore(str(model), None, None, str(error)) for model, error in problems]
+    rows += [
+        ModelScore(str(model), None, None, str(error).removeprefix(f"{model.name}: ")) for model, error in problems
+    ]
     pages = len(split.fitted) + len(split.tested)
     return ClickModelComparison(pages, SplitText.of(split), tuple(rows), (*remarks, *cautions))

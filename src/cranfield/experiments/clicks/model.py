@@ -133,11 +133,11 @@ def log_probabilities(chances: Floats, clicked: Flags) -> Floats:
         return np.asarray(np.where(clicked, np.log(chances), np.log1p(-chances)), np.float64)
 
 
-def refuse_single_clicks(model: ClickModel, clicks_before_others: Floats | Numbers) -> None:
-    """Raise DataError if no page has two clicks, so that nothing shows whether users read on after a click."""
+def refuse_single_clicks(clicks_before_others: Floats | Numbers) -> None:
+    """Raise DataError if no page has two clicks."""
     if not clicks_before_others.any():
         raise DataError(
-            f"{model.name} estimates whether users read on after a click, but no page of the log has two clicks; "
+            "no page of the log has two clicks, so nothing shows whether users read on after a click; "
             "fit CM or PBM, or log every click of a search"
         )
 

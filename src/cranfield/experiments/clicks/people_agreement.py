@@ -88,7 +88,9 @@ class ClickAgreement(Answer):
             return f"the orders of the runs cannot be compared{by}: one kind of judgments ties all runs"
         if math.isnan(tau.low):
             orders = f"the orders of the {len(self.runs)} runs by clicks and by people{by} have tau {_short(tau.value)}"
-            return f"{orders}; the data say too little for an interval"
+            if len(self.runs) < LEAST_RUNS or tau.over < 2:
+                return f"{orders}; the data say too little for an interval"
+            return f"{orders}, and so in every resample of the {tau.over:,} topics: there is no interval"
         if tau.low > HIGH:
             return f"these clicks would have ranked the runs much as people do{by}: {interval}"
         if tau.low > 0:
