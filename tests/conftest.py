@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 import hypotheses  # noqa: F401 (it sets how examples are drawn)
 import one_core
@@ -22,7 +23,7 @@ from cranfield.judging import open_log
 from databases import KINDS, location_of, share_compiled_statements, start_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from cranfield.judging import Log
 
@@ -36,6 +37,24 @@ def pytest_runtest_setup() -> None:
     provider = sys.modules.get("cranfield.compat.ir_measures")
     if provider is not None:
         provider.uninstall()
+
+
+class DoctestsWhereThereAre:
+    """Only files that hold `>>>` are searched for doctests: a search imports a module and looks through all that it holds."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[Any], list[Any]]:
+        collectors = yield
+        return [
+            each
+            for each in collectors
+            if not isinstance(each, DoctestModule) or ">>>" in file_path.read_text(encoding="utf-8")
+        ]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A plugin, because the hooks of this file are not asked about files in src/."""
+    config.pluginmanager.register(DoctestsWhereThereAre())
 
 
 @pytest.hookimpl(tryfirst=True)

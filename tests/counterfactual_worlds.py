@@ -5,21 +5,26 @@ Every world has the clicks per page that the new ranker really gets, so tests ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cranfield.experiments.clicks.position_bias import position_bias
+from cranfield.experiments.clicks.ranked_pages import RankedPages
 from cranfield.experiments.clicks.result_pages import QueryDocuments, ResultPages
+from cranfield.experiments.counterfactual.estimate import counterfactual
 from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
-from cranfield.experiments.counterfactual.examination import Examination
+from cranfield.experiments.counterfactual.examination import Examination, read_examination
 from cranfield.experiments.counterfactual.logged_pages import LoggedPages
 from cranfield.experiments.counterfactual.new_ranker import NewRanker, PolicyTable, RankedLists
+from cranfield.formats.uncertain_qrels import as_table
 from cranfield.stats.importance_weights import clustered_interval, weight_support
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -139,6 +144,61 @@ class ListWorld:
         """One list per query: the documents in the order of their numbers."""
         query = rng.integers(len(self.lists), size=pages)
         return self.shown(rng, query, np.tile(np.arange(self.lists.shape[1]), (pages, 1)))
+
+
+@dataclass(frozen=True)
+class ChainWorld:
+    """An A/B test of two similar rankers, which gives the examination of ranks, and a third ranker to estimate from it.
+
+    Similar rankers move documents by few ranks. So the errors of lower ranks add up, and neighbours share most of theirs.
+    """
+
+    queries: int = 40
+    ranks: int = 10
+    units: int = 1_000  # with five searches each
+
+    @property
+    def examination(self) -> Any:
+        return np.arange(1, self.ranks + 1) ** -0.8
+
+    def draw(self, number: int) -> tuple[RankedPages, LoggedPages, LoggedPages, NewRanker, float]:
+        """The A/B test, as both commands see it, a later log of one ranker, the third ranker and its true clicks per page."""
+        rng = np.random.default_rng([23, number])
+        shape = (self.queries, self.ranks)
+        attraction, usual = rng.uniform(0.05, 0.6, shape), np.tile(np.arange(self.ranks), (self.queries, 1))
+        rankings = np.stack([np.argsort(usual + rng.normal(0, each, shape), axis=1) for each in (0.8, 0.8, 5.0)])
+        unit, arm = np.repeat(np.arange(self.units), 5), rng.integers(2, size=self.units)
+
+        def log(ranker: Any) -> LoggedPages:
+            query = rng.integers(self.queries, size=len(unit))
+            shown = rankings[ranker, query]
+            factor = rng.uniform(0.5, 1.5, self.units)[unit][:, None]
+            clicked = rng.random(shown.shape) < self.examination * attraction[query[:, None], shown] * factor
+            return log_of(query, shown, clicked, unit, documents=self.ranks)
+
+        test, later = log(arm[unit]), log(0)
+        pages = replace(test.pages, variant=arm[unit].astype(np.int32), variants=("a", "b"))
+        ranker = RankedLists("new", {f"q{q}": [f"d{d}" for d in own] for q, own in enumerate(rankings[2])})
+        truth = (np.take_along_axis(attraction, rankings[2], 1) * self.examination).sum(axis=1).mean()
+        return RankedPages(pages), test, later, ranker, float(truth)
+
+    def coverage(self, number: int, path: Path, covariances: bool = True) -> dict[str, float]:
+        """How often position-based intervals with the file of position bias cover the truth: on the same log, on a later one."""
+        inside: dict[str, list[bool]] = {"the same log": [], "a later log": []}
+        for each in range(number):
+            ranked, test, later, ranker, truth = self.draw(each)
+            bias = position_bias(ranked, ["harvested"])
+            if len(bias.curve) < self.ranks:
+                continue
+            head, *rows = bias.file_rows()
+            path.write_bytes(b"".join(as_table(str(path), head, rows)))
+            curve = read_examination(str(path))
+            if not covariances:
+                curve = {rank: one._replace(covariances=()) for rank, one in curve.items()}
+            for name, log in zip(inside, (test, later), strict=True):
+                [answer] = counterfactual(log, [ranker], ["position-based"], examination=curve).estimates
+                inside[name].append(answer.low <= truth <= answer.high)
+        return {name: float(np.mean(each)) for name, each in inside.items()}
 
 
 def coverage(

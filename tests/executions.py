@@ -22,7 +22,7 @@ import tempfile
 from contextlib import contextmanager
 from functools import cache, wraps
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
@@ -233,12 +233,8 @@ def rendered_on(terminals: list[Terminal]) -> Iterator[None]:
     _load_commands()
     new = {getattr(output, name): once_each(getattr(output, name)) for name in WRITERS}
     new[output.rendered] = rendered(output.rendered)
-    places = [
-        (loaded, name, value)
-        for loaded in [each for name, each in sys.modules.items() if name.startswith(cli.__name__)]
-        for name, value in vars(loaded).items()
-        if isinstance(value, FunctionType) and value in new
-    ]
+    modules = tuple(name for name in sys.modules if name.startswith(cli.__name__))
+    places = [each for each in _places(modules, frozenset(new)) if vars(each[0]).get(each[1]) is each[2]]
     for loaded, name, value in places:
         setattr(loaded, name, new[value])
     try:
@@ -246,6 +242,17 @@ def rendered_on(terminals: list[Terminal]) -> Iterator[None]:
     finally:
         for loaded, name, value in places:
             setattr(loaded, name, value)
+
+
+@cache
+def _places(modules: tuple[str, ...], functions: frozenset[FunctionType]) -> list[tuple[ModuleType, str, FunctionType]]:
+    """Where these modules hold these functions, and under which name."""
+    return [
+        (module, name, value)
+        for module in map(sys.modules.__getitem__, modules)
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value in functions
+    ]
 
 
 @cache

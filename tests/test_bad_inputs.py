@@ -12,7 +12,6 @@ import os
 import shlex
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tomllib
@@ -44,6 +43,7 @@ COMMAND = [
     for command, entries in LISTED.items()
     for name, entry in entries.items()
 ]
+MODULES = {Path(file).stem for file in FILES}
 LONG = {
     "{digits}": "9" * 400,
     "{thousands}": "9" * 5000,
@@ -91,38 +91,54 @@ def clean_imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield
     for name in set(sys.modules) - known:
-        if name.partition(".")[0] in {Path(file).stem for file in FILES}:
+        if name.partition(".")[0] in MODULES:
             del sys.modules[name]
 
 
-@pytest.fixture(scope="module")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def listed(folder: Path | str) -> dict[str, tuple[int, int, int]]:
+    """Each file with its number, size and the time of its last change."""
+    facts = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                facts |= listed(entry.path)
+            else:
+                each = entry.stat(follow_symlinks=False)
+                facts[entry.path] = (each.st_ino, each.st_size, each.st_mtime_ns)
+    return facts
+
+
+class SharedFolder:
     """A copy of examples/ for all commands, as each of them must leave the folder as it was."""
-    folder = tmp_path_factory.mktemp("examples")
-    shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
-    return folder
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.own = path, {*os.listdir(EXAMPLES)}
+        self.make()
+
+    def make(self) -> None:
+        shutil.copytree(EXAMPLES, self.path)
+        self.files = listed(self.path)
+
+    def clean(self) -> None:
+        """Remove the files of a test; if something else was changed, make the folder anew."""
+        for name in {*os.listdir(self.path)} - self.own:
+            path = self.path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if listed(self.path) != self.files:
+            shutil.rmtree(self.path)
+            self.make()
 
 
-def listed(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Each file and folder with its number, size and the time of its last change."""
-    paths = (os.path.join(where, name) for where, *names in os.walk(folder) for name in (*names[0], *names[1]))
-    facts = ((path, os.lstat(path)) for path in paths)
-    return {
-        path: (each.st_ino, each.st_size, each.st_mtime_ns) for path, each in facts if not stat.S_ISDIR(each.st_mode)
-    }
+@pytest.fixture(scope="module")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> SharedFolder:
+    return SharedFolder(tmp_path_factory.mktemp("shared") / "examples")
 
 
 @pytest.fixture
-def folder(shared_folder: Path) -> Iterator[Path]:
-    """The shared folder, without the files of the test before; if something else was changed there, it is made anew."""
-    before = listed(shared_folder)
-    yield shared_folder
-    for name in {*os.listdir(shared_folder)} - {*os.listdir(EXAMPLES)}:
-        path = shared_folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    if listed(shared_folder) != before:
-        shutil.rmtree(shared_folder)
-        shutil.copytree(EXAMPLES, shared_folder)
+def folder(shared_folder: SharedFolder) -> Iterator[Path]:
+    """The shared folder, without the files of the test before."""
+    yield shared_folder.path
+    shared_folder.clean()
 
 
 @pytest.mark.parametrize(("command", "entry"), COMMAND)

@@ -46,6 +46,8 @@ QUICKER = {  # sections that the test file of their program runs, smaller still,
     *(("benchmarks.online", section) for section in ("analysis", "interleaving", "service")),
     *(("benchmarks.judging", section) for section in ("coefficients", "consensus")),
 }
+SERVED = {("benchmarks.web", section) for section in ("assessors", "large", "learning")}
+"""Sections that put load on a served workspace for seconds; `browser` serves one in the same way."""
 
 
 def programs() -> Iterator[ModuleType]:
@@ -61,7 +63,7 @@ CASES = [
         module,
         section,
         id=f"{module.__name__.removeprefix('benchmarks.')}-{section}",
-        marks=[pytest.mark.slow] if (module.__name__, section) in QUICKER else [],
+        marks=[pytest.mark.slow] if (module.__name__, section) in QUICKER | SERVED else [],
     )
     for module in programs()
     for section in module.SECTIONS

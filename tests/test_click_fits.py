@@ -17,11 +17,9 @@ import pytest
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.experiments.clicks.cascade import CM, DCM, SDBN, FittedDCM, FittedSDBN
-from cranfield.experiments.clicks.click_log import ClickLog, count_clicks, read_pages
+from cranfield.experiments.clicks.click_log import ClickLog, count_clicks, read_counts, read_pages
 from cranfield.experiments.clicks.click_through import CTR, DocumentCTR, RankCTR
-from cranfield.experiments.clicks.count_table import read_counts
-from cranfield.experiments.clicks.fits import compare_models, fit_model
-from cranfield.experiments.clicks.held_out import hold_out, leads, quality
+from cranfield.experiments.clicks.fits import compare_models, fit_model, hold_out, leads, quality
 from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.experiments.clicks.result_pages import ClickCounts, QueryDocuments, ResultPages
 from cranfield.experiments.log import EventLog
@@ -238,11 +236,56 @@ def test_all_models_are_compared_and_the_first_is_best(example):
 
 def test_a_model_that_the_log_does_not_determine_comes_last_with_its_reason(tmp_path):
     log = made_log(tmp_path, [("q", ["a", "b"], [n % 2, (n + 1) % 2]) for n in range(12)])
-    content = json.loads(cranfield("online", "clicks", log, "--model", "all", "--format", "json").out)
-    reasons = {row["model"]: row["problem"] for row in content["models"]}
+    answer = cranfield("online", "clicks", log, "--model", "all", "--format", "json")
+    reasons = {row["model"]: row["problem"] for row in json.loads(answer.out)["models"]}
     for name in ("DCM", "SDBN"):
-        assert reasons[name].startswith(f"{name} estimates whether users read on after a click, but no page")
+        assert reasons[name].startswith("no page of the log has two clicks")
     assert reasons["DocumentCTR"] == ""
+
+
+def test_models_with_the_same_problem_share_a_note(tmp_path):
+    log = made_log(tmp_path, [("q", ["a", "b"], [n % 2, (n + 1) % 2]) for n in range(12)])
+    answer = cranfield("online", "clicks", log, "--model", "all")
+    assert answer.err.count("no page of the log has two clicks") == 1
+    assert "DCM, SDBN, CCM and DBN were not fitted: no page" in answer.err
+
+
+def test_a_log_without_a_click_is_refused_by_every_model(tmp_path):
+    log = made_log(tmp_path, [("q", [["a", "b"], ["b", "a"]][n % 2], [0, 0]) for n in range(12)])
+    for name in (*CLICK_MODELS, "all"):
+        answer = cranfield("online", "clicks", log, "--model", name, "--holdout", "0.5")
+        assert answer.code == 3
+        assert "expected clicks, found none" in answer.err
+
+
+def test_a_table_without_a_click_is_refused(tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text("query,document,rank,views,clicks\nmug,a,1,10,0\nmug,a,2,10,0\n")
+    answer = cranfield("online", "clicks", str(path), "--model", "DocumentCTR")
+    assert (answer.code, answer.out) == (3, "")
+    assert "expected clicks, found none" in answer.err
+
+
+def test_models_cannot_be_compared_without_held_out_searches():
+    answer = cranfield("online", "clicks", LOG, "--model", "ALL", "--holdout", "0")
+    assert answer.code == 2
+    assert "models are compared on held-out searches; --holdout must be above 0 for --model all" in answer.err
+
+
+def test_a_chart_is_of_one_model_and_of_a_log(tmp_path):
+    for log, model, problem in (
+        (LOG, "All", "a chart shows one click model"),
+        (COUNTS, "PBM", "a chart needs a log; this is a table of counts"),
+    ):
+        answer = cranfield("online", "clicks", log, "--model", model, "-o", str(tmp_path / "clicks.svg"))
+        assert answer.code == 2
+        assert problem in answer.err
+    assert not (tmp_path / "clicks.svg").exists()
+
+
+def test_a_table_of_counts_may_come_from_standard_input():
+    content = Path(COUNTS).read_bytes()
+    assert cranfield("online", "clicks", "-", stdin=content).out == cranfield("online", "clicks", COUNTS).out
 
 
 def test_pairs_are_the_same_in_every_format(example):
@@ -341,7 +384,8 @@ def test_sessions_of_one_click_are_refused_by_models_that_read_on(tmp_path):
     for name in ("DCM", "SDBN"):
         answer = cranfield("online", "clicks", log, "--model", name)
         assert answer.code == 3
-        assert "no page of the log has two clicks; fit CM or PBM" in answer.err
+        assert "no page of the log has two clicks" in answer.err
+        assert "fit CM or PBM" in answer.err
 
 
 def test_faults_of_the_log_are_counted_if_reading_is_lenient(tmp_path):

@@ -62,7 +62,7 @@ def test_coec_is_clicks_over_the_clicks_of_the_ranks() -> None:
     sessions = [[1, 0], [0, 0], [0, 0], [0, 1]]
     others = [[1, 0]] * 3 + [[0, 1]]
     pages = pages_of(*[("q", each) for each in sessions], *[("r", each) for each in others])
-    judged = judge_by_clicks(pages, "coec", least_views=1)
+    judged = judge_by_clicks(pages, "coec", min_views=1)
     rows = dict(zip(zip(judged.topics, judged.documents, strict=True), judged.values.tolist(), strict=True))
     assert rows["q", "a"] == pytest.approx((1 + 1) / (4 * 0.5 + 1))
     assert rows["q", "b"] == pytest.approx((1 + 1) / (4 * 0.25 + 1))
@@ -80,9 +80,9 @@ def test_both_is_the_product_of_attractiveness_and_satisfaction() -> None:
 def test_a_model_without_values_of_documents_is_refused() -> None:
     pages = pages_of(("q", [1, 0]), ("q", [0, 1]))
     with pytest.raises(ConventionError, match="same value"):
-        judge_by_clicks(pages, fitted=fit(CLICK_MODELS.named("CTR"), pages), least_views=1)
+        judge_by_clicks(pages, fitted=fit(CLICK_MODELS.named("CTR"), pages), min_views=1)
     with pytest.raises(ConventionError, match="has no satisfaction"):
-        judge_by_clicks(pages, "satisfaction", fit(CLICK_MODELS.named("PBM(iterations=1)"), pages), least_views=1)
+        judge_by_clicks(pages, "satisfaction", fit(CLICK_MODELS.named("PBM(iterations=1)"), pages), min_views=1)
 
 
 def test_pseudo_counts_are_the_whole_posterior_of_a_document_that_was_never_examined() -> None:
@@ -207,7 +207,7 @@ def test_quantiles_are_shares_of_the_judgments() -> None:
         ({"thresholds": [float("nan")]}, "rising"),
         ({"thresholds": [0.1], "quantiles": [0.5]}, "give one of them"),
         ({"quantiles": [1.5]}, "between 0 and 1"),
-        ({"least_views": 0}, "least_views"),
+        ({"min_views": 0}, "min_views"),
     ],
 )
 def test_grades_that_make_no_sense_are_refused(how: dict, message: str) -> None:
@@ -221,7 +221,7 @@ def test_rare_pairs_are_left_out_and_counted() -> None:
     assert (set(judged.topics), judged.rare, len(judged)) == ({"q"}, 1, 2)
     assert any("1 document was shown fewer than 10 times" in note for note in judged.notes())
     with pytest.raises(DataError, match="20 times or more for a query .at most 12."):
-        judge_by_clicks(pages, "coec", least_views=20)
+        judge_by_clicks(pages, "coec", min_views=20)
 
 
 def test_queries_become_topics_in_their_normal_form_and_others_are_counted() -> None:

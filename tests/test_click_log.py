@@ -92,9 +92,7 @@ def test_the_earliest_impression_with_documents_counts(log):
     late = impression("s", ["b", "a"], time="2026-03-02")
     read = read_pages(log(late, impression("s", None), impression("s", ["a", "b"]), click("s", "a", 1)))
     assert rows(read.pages) == [("q", "a", 1), ("q", "b", 0)]
-    assert read.notes == [
-        "1 impression left out: their searches have several impressions; the earliest with documents counts"
-    ]
+    assert read.notes == ["left out: 1 impression; if a search has several, the earliest with documents counts"]
 
 
 def test_documents_that_were_logged_one_by_one_are_a_page(log):
@@ -178,6 +176,11 @@ FAULTS = {
     ),
     "positions that begin below 1": (
         [impression("t", None, document="a", position=2)],
+        "search 't' shows no document at position 1",
+        "1 search whose positions have holes",
+    ),
+    "a list that begins below the top": (
+        [impression("t", ["a", "b"], position=11)],
         "search 't' shows no document at position 1",
         "1 search whose positions have holes",
     ),

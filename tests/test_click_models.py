@@ -297,7 +297,7 @@ def test_click_through_of_simulated_users_is_recovered(model):
 @pytest.mark.parametrize("model", [DCM(), SDBN(), *EXACT])
 def test_sessions_of_one_click_say_nothing_about_reading_on(model):
     pages = ResultPages.of([("q", ["a", "b"], [1, 0]), ("q", ["a", "b"], [0, 1])])
-    with pytest.raises(DataError, match="no page of the log has two clicks; fit CM or PBM"):
+    with pytest.raises(DataError, match="no page of the log has two clicks, .*; fit CM or PBM"):
         model.fit(pages)
 
 

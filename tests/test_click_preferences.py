@@ -61,9 +61,9 @@ def test_preferences_against_one_page_after_the_other(rule: str, sessions: list,
     pages = ResultPages.of(sessions)
     if not expected:
         with pytest.raises(DataError, match=rule):
-            prefer_by_clicks(pages, rule, least_votes=least)
+            prefer_by_clicks(pages, rule, min_votes=least)
         return
-    answer = prefer_by_clicks(pages, rule, least_votes=least)
+    answer = prefer_by_clicks(pages, rule, min_votes=least)
     counts = zip(answer.votes.tolist(), answer.against.tolist(), strict=True)
     rows = dict(zip(zip(answer.topics, answer.preferred, answer.other, strict=True), counts, strict=True))
     unordered = {(query, *sorted(pair)): 0 for query, *pair in votes}

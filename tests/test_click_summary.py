@@ -82,10 +82,10 @@ def test_pages_of_one_user_count_as_one_cluster() -> None:
 def test_click_through_by_grade_is_a_mean_over_queries_counted_by_hand() -> None:
     pages = ResultPages.of([*[("head", ["a", "b"], [1, 0])] * 8, *[("tail", ["a", "b"], [0, 1])] * 2])
     grades = grades_of_pairs(pages.pairs, {"head": {"a": 1, "b": 0}, "tail": {"a": 1, "b": 0}})
-    low, high = summarise_clicks(pages, grades=grades, fewest_views=1).grades
+    low, high = summarise_clicks(pages, grades=grades, min_views=1).grades
     assert (low.grade, low.queries, low.views, low.clicks, low.share) == (0, 2, 10, 2, 0.5)  # 2 of 10 views
     assert (high.grade, high.queries, high.views, high.clicks, high.share) == (1, 2, 10, 8, 0.5)
-    corrected = summarise_clicks(pages, known(np.ones(4), np.array([1, 0.25])), grades, fewest_views=1).grades
+    corrected = summarise_clicks(pages, known(np.ones(4), np.array([1, 0.25])), grades, min_views=1).grades
     assert [row.corrected for row in corrected] == [2.0, 0.5]  # a view at rank 2 counts as a quarter
 
 
@@ -107,9 +107,9 @@ def test_judgments_join_by_the_text_of_the_query_or_by_a_topics_file() -> None:
 
 def test_pairs_that_are_rare_or_unjudged_are_left_out_and_counted() -> None:
     grades = np.array([1.0, 2.0, np.nan])
-    summary = summarise_clicks(PAGES, grades=grades, fewest_views=2)
+    summary = summarise_clicks(PAGES, grades=grades, min_views=2)
     assert (summary.judged, summary.rare, summary.unjudged) == (2, 0, 1)
-    rare = summarise_clicks(PAGES, grades=grades, fewest_views=3)
+    rare = summarise_clicks(PAGES, grades=grades, min_views=3)
     assert (rare.judged, rare.rare, rare.grades) == (0, 2, ())
     assert "2 judged pairs seen fewer than 3 times left out" in rare.notes()
     assert "no document of the log is judged" not in " ".join(rare.notes())
@@ -172,11 +172,11 @@ def coverage_by_grade(runs: int, queries: int, seed: int = 6) -> tuple[float, fl
     """How often the intervals of all grades cover the truth: click-through, and corrected for position."""
     hits, rng = np.zeros(2), np.random.default_rng(seed)
     big, grades = simulated(rng, 20_000, 2_000, 0.04)
-    expected = [row.share for row in summarise_clicks(big, grades=grades, fewest_views=1).grades]
+    expected = [row.share for row in summarise_clicks(big, grades=grades, min_views=1).grades]
     for _ in range(runs):
         pages, grades = simulated(rng, 10 * queries, queries, 0.04)
         fitted = known(np.ones(len(pages.pairs)))
-        rows = summarise_clicks(pages, fitted, grades, fewest_views=1).grades
+        rows = summarise_clicks(pages, fitted, grades, min_views=1).grades
         for row, share in zip(rows, expected, strict=True):
             true = 0.05 + 0.15 * row.grade if row.grade else 0.05333  # that of a normal variable cut at .01
             hits += [row.low <= share <= row.high, row.corrected_low <= true <= row.corrected_high]
@@ -228,7 +228,7 @@ def test_the_verdict_says_what_the_tables_say(summary: ClickSummary) -> None:
 
 def test_few_clicks_say_nothing_of_examination_in_words() -> None:
     pages, grades = simulated(np.random.default_rng(8), 100, 20)
-    few = summarise_clicks(pages, known(np.ones(len(pages.pairs))), grades, model="PBM", fewest_views=1)
+    few = summarise_clicks(pages, known(np.ones(len(pages.pairs))), grades, model="PBM", min_views=1)
     assert few.clicks == pages.clicked.sum() < 200
     assert "is examined" not in few.to_text()
     assert "corrected for position" not in few.verdict()[-1]
@@ -266,7 +266,7 @@ def test_one_rank_without_clicks_and_without_a_model_is_drawn(summary: ClickSumm
     assert drawing.y.domain == [0, 1]
     assert "nan" not in drawing.svg("c").lower()
     assert bare.to_text().startswith("Rank 1 is clicked on 0.0 % of 2 pages.")
-    alone = summarise_clicks(ResultPages.of([("mug", ["a"], [1])]), grades=np.array([2.0]), fewest_views=1)
+    alone = summarise_clicks(ResultPages.of([("mug", ["a"], [1])]), grades=np.array([2.0]), min_views=1)
     assert [np.isnan(each) for each in alone.grades[0][6:8]] == [True, True]
     assert len(charts_of(alone)) == 1  # a single grade compares with nothing
 
@@ -288,7 +288,7 @@ def test_hostile_texts_stay_texts() -> None:
         (PAGES, {"level": 1.0}, "level must be between 0 and 1"),
         (
             ResultPages.of([("q", [f"d{i}" for i in range(25)], [0] * 25)]),
-            {"grades": np.arange(25.0), "fewest_views": 1},
+            {"grades": np.arange(25.0), "min_views": 1},
             "at most 20 grades, found 25",
         ),
     ],
@@ -341,7 +341,7 @@ def test_the_command_prints_the_summary_of_the_log_and_its_judgments(tmp_path: P
     expected = click_summary(EXAMPLES / LOG, judgments, queries)
     assert json.loads(answer.out) == expected.to_dict()
     assert len(expected.grades) == 4
-    bare = json.loads(cranfield("online", "click-summary", LOG, "--ranks", "2", "--format", "json").out)
+    bare = json.loads(cranfield("online", "click-summary", LOG, "--depth", "2", "--format", "json").out)
     assert bare["grades"] is None
     assert bare["ranks"] == expected.to_dict()["ranks"][:2]
 

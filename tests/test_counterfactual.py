@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from counterfactual_worlds import Coverage, ItemWorld, ListWorld, coverage, log_of
+from counterfactual_worlds import ChainWorld, Coverage, ItemWorld, ListWorld, coverage, log_of
 from cranfield.base.errors import BadLineError, ConventionError, DataError
 from cranfield.commands.experiments import counterfactual as command
 from cranfield.commands.listings import estimator, estimators
+from cranfield.experiments.clicks.click_log import read_pages
 from cranfield.experiments.counterfactual.estimate import LEAST_CLICKS, LEAST_SIZE, Estimate, counterfactual
 from cranfield.experiments.counterfactual.estimator import ESTIMATORS, Question
 from cranfield.experiments.counterfactual.new_ranker import PolicyTable, RankedLists, UniformPolicy, read_policy_table
+from cranfield.experiments.log import EventLog
 from cranfield.formats.event_files.format import line_id
 from cranfield.inputs.inputs import Inputs
 from cranfield.stats.importance_weights import centred, clustered_error
@@ -441,6 +443,34 @@ def test_intervals_cover_the_truth_in_a_twentieth_of_the_simulation(case: str) -
     _check(CASES[case](100), 0.85, 1.0)
 
 
+def test_intervals_with_an_estimated_examination_cover_the_truth(tmp_path: Path) -> None:
+    for share in ChainWorld().coverage(12, tmp_path / "bias.csv").values():
+        assert share >= 0.85
+
+
+@pytest.mark.slow
+def test_intervals_with_an_estimated_examination_cover_the_truth_in_the_whole_simulation(tmp_path: Path) -> None:
+    for share in ChainWorld().coverage(1_000, tmp_path / "bias.csv").values():
+        assert 0.93 <= share <= 0.985
+    assert ChainWorld().coverage(400, tmp_path / "bias.csv", covariances=False)["the same log"] < 0.92
+
+
+def test_errors_that_ranks_have_in_common_against_the_formula_by_hand(tmp_path: Path) -> None:
+    pages = [{"shown": ["a", "b"], "clicked": own} for own in (["a"], ["a", "b"], [], ["a"])]
+    log, run = events(tmp_path / "log.jsonl", *pages), run_file(tmp_path / "new.run", cups=["b", "a"])
+    # a: 3 of 4 at rank 1 to rank 2, b: 1 of 4 at rank 2 to rank 1; the estimate is 3/4 θ2 / θ1 + 1/4 θ1 / θ2
+    value, slope = 0.75 * 0.5 + 0.25 * 2, 0.75 * 0.5 - 0.25 * 2  # the slope by log θ2; by log θ1 it is the opposite
+    head = "rank,examination,low,high,log_covariances"
+    without = table(tmp_path / "0.csv", "rank,examination", "1,1", "2,0.5")
+    error = estimated(log, run, position_bias=str(without))["position-based"].error
+    for common, variance in {0.0: 0.0008, 0.0003: 0.0002, 0.0004: 0.0}.items():
+        rows = ["1,1,,,0.0004 {0}", "2,0.5,,,{0} 0.0004"]
+        bias = table(tmp_path / "bias.csv", head, *(row.format(common) for row in rows))
+        answer = estimated(log, run, position_bias=str(bias))["position-based"]
+        assert answer.value == pytest.approx(value)
+        assert answer.error**2 - error**2 == pytest.approx(slope**2 * variance, rel=1e-3, abs=1e-12)
+
+
 def test_units_with_several_pages_have_the_error_of_their_sums() -> None:
     log = WORLD.log(np.random.default_rng(1), 5000, 10, 1.0)
     answer = counterfactual(log, [WORLD.ranker], ["ips"])
@@ -617,9 +647,14 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
     "a click on nothing": (
         [{**A_B, "clicked": ["z"]}],
         {"randomised": "lists"},
-        "a click on 'z', which the page of search 's0'",
+        "search 's0' has a click on 'z', which its page did not show",
     ),
-    "a document twice": ([{"shown": ["a", "a"], "propensity": 0.5}], {}, "expected each document once on a page"),
+    "a document twice": ([{"shown": ["a", "a"], "propensity": 0.5}], {}, "search 's0' shows document 'a' twice"),
+    "propensities that one list per query contradicts": (
+        [{**A_B, "propensity": 0.5}] * 25,
+        {},
+        "which the propensities give a chance below 1e-06; so a single ranker made this log",
+    ),
 }
 
 
@@ -635,11 +670,83 @@ def test_a_click_without_its_impression_is_named_or_left_out(tmp_path: Path) -> 
     log = events(tmp_path / "log.jsonl", *FOUR)
     click = {"event_id": "x", "time": TIME, "kind": "click", "unit": "u", "search": "elsewhere", "document": "a"}
     log.write_text(log.read_text() + json.dumps(click) + "\n")
-    with pytest.raises(DataError, match=r"log.jsonl:7: a click without its impression: no page of search 'elsewhere'"):
+    with pytest.raises(DataError, match=r"log.jsonl:7: search 'elsewhere' has a click on 'a', but no impression"):
         estimated(log, "uniform")
     answer = command(Inputs(runs=["uniform"], lenient=True), str(log), now=NOW)
-    assert "1 click left out" in answer.notes()[0]
+    assert answer.notes()[0] == "left out: 1 click without an impression"
     assert answer.clicks == 2
+
+
+def page(search: str, *shown: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "impression", "search": search, "query": "cups", "shown": shown, **more}
+
+
+def alone(search: str, document: str, position: int) -> dict[str, Any]:
+    return page(search, document=document, position=position)
+
+
+def click(search: str, document: str, position: int | None = None) -> dict[str, Any]:
+    return {"kind": "click", "search": search, "document": document, "position": position}
+
+
+FAULTS = {  # each with what is left of its pages if reading is lenient
+    "no impression": ([click("s9", "a")], 4),
+    "not shown": ([click("s1", "z")], 4),
+    "another position": ([click("s0", "a", 2)], 4),
+    "a document twice": ([page("s9", "a", "a")], 4),
+    "no query": ([page("s9", "a", "b", query=" ")], 4),
+    "positions with a hole": ([alone("s9", "a", 1), alone("s9", "b", 3)], 4),
+    "a position twice": ([alone("s9", "a", 1), alone("s9", "b", 1)], 4),
+}
+
+
+def file_of(path: Path, rows: list[dict[str, Any]]) -> Path:
+    same = {"time": TIME, "unit": "u"}
+    own = [
+        {"event_id": f"e{n}", **same, **{k: v for k, v in row.items() if v is not None}} for n, row in enumerate(rows)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in own))
+    return path
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_faults_of_pages_have_the_words_of_the_click_models(tmp_path: Path, case: str) -> None:
+    rows, pages = FAULTS[case]
+    whole = [page(f"s{n}", *order) for n, order in enumerate(["ab", "ba"] * 2)]
+    path = file_of(tmp_path / "log.jsonl", whole + rows)
+    assert cranfield("online", "ingest", tmp_path / "log", path).code == 0
+    with EventLog(str(tmp_path / "log")) as log:
+        with pytest.raises(DataError) as expected:
+            read_pages(log)
+        left_out = read_pages(log, lenient=True).notes
+    for source in (path, tmp_path / "log"):
+        with pytest.raises(DataError) as refused:
+            estimated(source, "uniform", randomised="shuffled")
+        assert str(refused.value).endswith(str(expected.value))
+        answer = command(Inputs(runs=["uniform"], lenient=True), str(source), randomised="shuffled", now=NOW)
+        assert (answer.pages, [each for each in answer.notes() if "left out" in each]) == (pages, left_out)
+
+
+def test_a_difference_of_rounding_errors_does_not_ask_for_decimals(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    pages = [{"shown": ["a", "b"], "clicked": [d for d in "ab" if rng.random() < 0.4]} for _ in range(60)]
+    log, run = events(tmp_path / "log.jsonl", *pages), run_file(tmp_path / "new.run", cups=["a", "b"])
+    bias = table(tmp_path / "bias.csv", "rank,examination,low,high", "1,1,1,1", "2,0.7,0.6,0.8")
+    answer = command(Inputs(runs=[str(run)]), str(log), position_bias=str(bias), now=NOW)
+    assert max(abs(each.value) for each in answer.differences) < 1e-12
+    assert f"The log itself got {answer.clicks / 60:.4f} (" in answer.to_text()
+
+
+def test_impressions_of_single_documents_make_a_page(tmp_path: Path) -> None:
+    orders = ["ab", "ba", "ab"]
+    one_by_one = [alone(f"s{n}", d, place) for n, order in enumerate(orders) for place, d in enumerate(order, 1)]
+    whole = [page(f"s{n}", *order) for n, order in enumerate(orders)]
+    clicks = [click("s0", "a", 1), click("s1", "a", 2)]
+    one, other = (
+        estimated(file_of(tmp_path / f"{n}.jsonl", rows + clicks), "uniform", randomised="shuffled")
+        for n, rows in enumerate((one_by_one, whole))
+    )
+    assert str(one) == str(other)
 
 
 POLICIES = {
@@ -687,6 +794,10 @@ BIASES = {
     "limits the wrong way": (
         ["rank,examination,low,high", "1,1,1,.5"],
         ":2: expected finite limits with low below high",
+    ),
+    "a covariance that is none": (
+        ["rank,examination,log_covariances", "1,1,0 x"],
+        ":2: expected a number as log_covariances",
     ),
     "two methods": (
         ["rank,examination,method", "1,1,em", "1,1,swaps"],

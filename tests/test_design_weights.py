@@ -11,7 +11,7 @@ import pytest
 from cranfield import Scores, compare, design, evaluate, gate, leaderboard
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.evaluation.topics import DesignWeights, as_weights, weights_of_column
-from cranfield.formats.topic_tables import TopicTable
+from cranfield.formats.topic_tables import TopicTable, read_topic_table
 from cranfield.pooling.topic_sampling import TOPIC_DESIGNS
 from cranfield.stats.sampled_means import ALL_CERTAIN, UNEVEN, ProbabilitySample, sampled_mean_and_error
 from cranfield.stats.tests_by_name import TESTS, TESTS_OF_MANY
@@ -131,6 +131,7 @@ def test_the_effective_number_is_above_that_of_the_topics_where_many_are_certain
         "topics": 80,
         "certain": CERTAIN,
         "strata": 1,
+        "frame_share": None,
         "effective_topics": pytest.approx(fitted.effective(TOPICS)),
         "degrees_of_freedom": 80 - CERTAIN - 1,
         "no_interval": None,
@@ -519,6 +520,36 @@ def test_what_a_sample_allows_is_said_with_its_file(files, verb, words, sample, 
     assert said in " ".join(found.err.split())
 
 
+@pytest.mark.parametrize(
+    ("share", "says"), [("1.0", ""), ("0.99", ""), ("0.834", "describe 83% of"), ("0.012", "1.20% of")]
+)
+def test_means_say_what_share_of_the_searches_they_describe_unless_it_is_nearly_all(files, share, says):
+    lines = (files / "systematic.tsv").read_text().splitlines()
+    rows = [f"{lines[0]}\tframe_share", *(f"{line}\t{share}" for line in lines[1:])]
+    (files / f"framed{share}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    for verb in ("eval", "compare"):
+        found = " ".join(ask(files, verb, "--design-weights", sample=f"framed{share}").err.split())
+        assert ("describe" in found) == bool(says)
+        assert says in found
+
+
+@pytest.mark.parametrize("share", ["0", "1.5", "many"])
+def test_a_share_of_the_searches_that_cannot_be_is_refused(files, share):
+    text = f"topic\tquery\tfrequency\tinclusion_probability\tframe_share\nq1\ttea\t4\t0.5\t{share}\n"
+    (files / "share.tsv").write_text(text, encoding="utf-8")
+    found = ask(files, "eval", "--design-weights", sample="share")
+    assert (found.code, "frame_share" in found.err, share in found.err) == (3, True, True)
+
+
+def test_frequency_is_refused_also_if_all_drawn_topics_have_the_same(tmp_path):
+    """One certain topic with 60 searches, and two drawn ones that stand for 10 queries of one search each."""
+    path = tmp_path / "sample.tsv"
+    rows = ["a\tmug\t60\t1.0", "b\tpan\t1\t0.2", "c\tjug\t1\t0.2"]
+    path.write_text("\n".join(["topic\tquery\tfrequency\tinclusion_probability", *rows]) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="frequency: the topics were drawn in proportion to it"):
+        weights_of_column(read_topic_table(str(path)), "frequency")
+
+
 def test_design_weights_without_their_columns_say_what_is_missing(files):
     (files / "bare.tsv").write_text("topic\tquery\tfrequency\nq1\ttea\t4\n")
     found = ask(files, "eval", "--design-weights", sample="bare")
@@ -532,7 +563,7 @@ def test_design_weights_without_their_columns_say_what_is_missing(files):
 def test_the_plain_mean_of_a_sample_with_certain_topics_is_noted(files):
     found = ask(files, "eval", "--per-topic")
     assert "6 of 80 sampled topics have" in found.err
-    assert "of the plain mean; --design-weights describes all traffic" in found.err
+    assert "of the plain mean; --design-weights describes all queries that could be drawn" in found.err
     assert "sampled topics" not in ask(files, "eval", "--per-topic", sample="uniform").err
     assert "sampled topics" not in ask(files, "eval", "--per-topic", sample="top").err
 

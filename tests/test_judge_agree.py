@@ -319,6 +319,7 @@ def test_an_unknown_policy_names_those_there_are():
 CROWDS = [("d_jn-product", {"majority": (0.8966, 0.8966), "dawid-skene": (0.939, 1)})]
 
 
+@pytest.mark.slow  # test_stats_consensus.py holds the same shares of the same crowd in make test, without a log
 @pytest.mark.parametrize(("folder", "policies"), CROWDS)
 def test_a_crowd_against_its_truth(shared, tmp_path, folder, policies):
     found = sorted(path for path in shared.rglob("answer.csv") if folder in str(path))

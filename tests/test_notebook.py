@@ -19,7 +19,7 @@ from cranfield import Qrels, Run, design, evaluate, explain, explain_as, leaderb
 from cranfield.base.results import FIRST_ROWS, MOST_ROWS, Answer, Both, Layout, Lines, Part, Table
 from cranfield.collections.check import Finding, Findings, check
 from cranfield.collections.describe import diff, show, stats
-from cranfield.commands import experiments, judging
+from cranfield.commands import clicks, experiments, judging, topics
 from cranfield.commands.guidelines import GuidelinesReport
 from cranfield.commands.listings import strategies
 from cranfield.commands.llm_judges import calibrate
@@ -29,8 +29,8 @@ from cranfield.experiments import credit, interleave
 from cranfield.experiments.clicks.cascade import SDBN
 from cranfield.experiments.clicks.click_log import ClickLog
 from cranfield.experiments.clicks.click_through import DocumentCTR
-from cranfield.experiments.clicks.fits import ClickModelFit, compare_models
-from cranfield.experiments.clicks.held_out import hold_out
+from cranfield.experiments.clicks.fits import ClickModelFit, compare_models, hold_out
+from cranfield.experiments.clicks.people_agreement import agreement_with_people
 from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.experiments.log import EventLog
 from cranfield.experiments.offline_agreement import bridge, simulate_signals
@@ -40,6 +40,8 @@ from cranfield.experiments.simulation import simulate as simulate_online
 from cranfield.formats.catalogue import CATALOGUE
 from cranfield.formats.collection_folder import write_collection
 from cranfield.formats.label_files import Judgment
+from cranfield.formats.runs_and_qrels import as_qrels, as_runs
+from cranfield.inputs.inputs import Inputs
 from cranfield.inputs.workspace import open_bench
 from cranfield.judging import Event, open_log
 from cranfield.judging.adaptive_choice import AdaptivePlan, RelevantWord, StartDocument, TopicModel
@@ -266,6 +268,42 @@ def click_model_fit() -> Any:
     return ClickModelFit(SDBN().fit(pages), len(pages), views, clicks, remarks=(EVIL,))
 
 
+def click_events(path: Path) -> str:
+    """A log of two queries with dangerous texts: one unit for each search, documents in random order, with propensities."""
+    coin, rows = Random(4), []
+    for i in range(400):
+        query, order = f"{EVIL}{i % 2}", [f"{EVIL}a", "b", "c"]
+        coin.shuffle(order)
+        same = {"unit": f"{EVIL}{i}", "search": f"s{i}", "time": "2025-03-01", "query": query}
+        page = {"event_id": f"p{i}", "kind": "impression", "shown": order, "attributes": {"propensity": str(1 / 6)}}
+        rows.append({**page, **same})
+        for rank, document in enumerate(order):
+            if coin.random() < (0.8 if document == "b" else 0.3) / (1 + rank):
+                click = {"event_id": f"c{i}-{rank}", "kind": "click", "document": document, "position": rank + 1}
+                rows.append({**click, **same})
+    (path / "clicks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    experiments.ingest(str(path / "clicks"), [str(path / "clicks.jsonl")])
+    return str(path / "clicks")
+
+
+def click_judgments(path: Path) -> Any:
+    return clicks.click_qrels(click_events(path))
+
+
+def click_agreement(path: Path) -> Any:
+    queries = [f"{EVIL}0", f"{EVIL}1"]
+    people = as_qrels({query: {f"{EVIL}a": 2, "b": 1, "c": 0} for query in queries})
+    lists = {EVIL: {f"{EVIL}a": 3.0, "b": 2.0, "c": 1.0}, "two": {"b": 3.0, "c": 2.0, f"{EVIL}a": 1.0}}
+    runs = as_runs({name: dict.fromkeys(queries, scores) for name, scores in lists.items()})
+    return agreement_with_people(click_judgments(path), people, runs, ["nDCG@10"], seed=0)
+
+
+def topic_coverage(path: Path) -> Any:
+    (path / "queries.csv").write_text("query,frequency\n" + "".join(f"{EVIL}{i},{10 + i}\n" for i in range(20)))
+    sample = topics.sample(str(path / "queries.csv"), n=4, dest=str(path / "drawn.tsv"))
+    return sample, topics.coverage(str(path / "drawn.tsv"), str(path / "queries.csv"))
+
+
 def stated(path: Path) -> Any:
     """Guidelines and grades whose texts are dangerous, stored by a dangerous person."""
     version = Guidelines(EVIL, (GradeMeaning(0.0, EVIL, EVIL), GradeMeaning(1.0, "yes", "")))
@@ -355,6 +393,14 @@ MADE: dict[str, Callable[[Path], Any]] = {
     "Analysis": experiment,
     "ClickModelFit": lambda path: click_model_fit(),
     "ClickModelComparison": lambda path: compare_models([DocumentCTR(), SDBN()], hold_out(clicked(), 0.5), [EVIL]),
+    "ClickJudgments": click_judgments,
+    "ClickAgreement": click_agreement,
+    "ClickPreferences": lambda path: clicks.click_preferences(click_events(path)),
+    "ClickSummary": lambda path: clicks.click_summary(click_events(path), Inputs()),
+    "PositionBias": lambda path: clicks.estimate_position_bias(click_events(path)),
+    "Counterfactual": lambda path: experiments.counterfactual(Inputs(runs=["uniform"]), click_events(path)),
+    "TopicSample": lambda path: topic_coverage(path)[0],
+    "TopicCoverage": lambda path: topic_coverage(path)[1],
     "Assignments": lambda path: experiments.assign([str(EXAMPLES / "online" / "plans")], [EVIL]),
     "IngestResult": lambda path: experiments.ingest(str(path / "log"), [users(path)]),
     "Erasure": lambda path: erased(path),
@@ -395,6 +441,7 @@ DRAWN = {
     "Efficiency",
     "Both",
     "Analysis",
+    "ClickSummary",
 }
 
 

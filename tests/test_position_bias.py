@@ -434,8 +434,14 @@ def test_counterfactual_reads_the_curve(tmp_path):
     log = write_log(tmp_path / "log", RankedWorld("variants", queries=15, ranks=3, units=200).draw(12))
     assert cranfield("online", "position-bias", log, "-o", tmp_path / "bias.csv").code == 0
     curve = read_examination(str(tmp_path / "bias.csv"))
+    rows = json.loads(cranfield("online", "position-bias", log, "--method", "harvested", "--format", "json").out)[
+        "examination"
+    ]
     assert curve.keys() == {1, 2, 3}
     assert (curve[1].value, curve[1].error) == (1, 0)
+    errors = [math.log(row["high"] / row["low"]) / 2 / 1.959964 for row in rows]
+    assert [curve[rank].covariances[rank - 1] ** 0.5 for rank in (1, 2, 3)] == pytest.approx(errors, abs=1e-6)
+    assert curve[2].covariances[2] == curve[3].covariances[1] > 0
 
 
 @pytest.mark.parametrize(

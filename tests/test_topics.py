@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -18,16 +19,14 @@ from hypothesis import strategies as st
 
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.commands import topics as commands
-from cranfield.evaluation.topics import DesignWeights
+from cranfield.evaluation.topics import CERTAIN, DesignWeights
 from cranfield.experiments.log import EventLog
 from cranfield.experiments.query_traffic import read_traffic
-from cranfield.formats.personal_data import luhn, personal_data
-from cranfield.formats.query_text import normalised
+from cranfield.formats.query_text import luhn, normalised, personal_data
 from cranfield.formats.topic_tables import read_topic_table
 from cranfield.inputs.topics import topic_table
 from cranfield.pooling.topic_coverage import topic_coverage
 from cranfield.pooling.topic_sampling import (
-    CERTAIN,
     COLUMNS,
     TOPIC_DESIGNS,
     QueryTraffic,
@@ -262,6 +261,35 @@ def test_more_topics_than_queries_are_refused():
         sample_topics(traffic_of(FREQUENCIES), 13)
 
 
+@pytest.mark.parametrize(
+    ("n", "advice"),
+    [
+        (
+            2,
+            r"found 1 \(3 more were left out\); draw 1 topic, or add some of the 2 that fewer than 5 units searched for",
+        ),
+        (3, r"2 that fewer than 5 units searched for: --min-units K$"),
+        (4, r"draw 1 topic$"),  # the mail address stays out
+    ],
+)
+def test_too_few_queries_of_enough_units_name_the_option_if_it_helps(n, advice, tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,frequency,units\nmug,9,5\npan,9,4\njug,1,1\nann@example.org,9,9\n", encoding="utf-8")
+    found = cranfield("topics", "sample", path, "-n", n)
+    assert found.code == 3
+    assert re.search(advice, found.err.strip())
+    assert cranfield("topics", "sample", path, "-n", n, "--min-units", 1).code == (0 if n < 4 else 3)
+
+
+def test_a_table_is_read_from_standard_input():
+    found = cranfield("topics", "sample", "-", "-n", 1, stdin=b"query,frequency\nmug,3\n")
+    assert found.out.startswith(
+        "1 topic drawn from 1 query (systematic): it represents 100 % of the searches in <stdin>"
+    )
+    found = cranfield("topics", "sample", "-", "-n", 1, stdin=b"query,frequency\nmug,-3\n")
+    assert (found.code, "<stdin>:2: expected the number of searches" in found.err) == (3, True)
+
+
 # samples
 
 
@@ -358,7 +386,7 @@ def test_ubi_queries_against_a_loop_over_the_rows(shared):
             form = normalised(row["user_query"])
             searches[form].add(row["query_id"])
             units[form].add(row["client_id"])
-    traffic = read_traffic(str(path), least_units=2)
+    traffic = read_traffic(str(path), min_units=2)
     expected = {form: len(ids) for form, ids in searches.items() if len(units[form]) >= 2}
     assert dict(zip(traffic.forms, traffic.searches.tolist(), strict=True)) == expected
     assert not [form for form in searches if personal_data(form)]  # no false alarm in 174 queries of a shop
@@ -374,10 +402,10 @@ def test_rows_for_searches_and_rows_for_queries_give_the_same_frame(tmp_path):
     by_search, by_query = tmp_path / "searches.csv", tmp_path / "queries.csv"
     by_search.write_text("query,user\n" + "".join(f"{query},{user}\n" for query, user in rows), encoding="utf-8")
     by_query.write_text("query,frequency,units\nRed mug,1,1\nred mug,2,2\niron pan,2,2\n", encoding="utf-8")
-    one, other = (read_traffic(str(path), least_units=2) for path in (by_search, by_query))
+    one, other = (read_traffic(str(path), min_units=2) for path in (by_search, by_query))
     assert one.queries == other.queries == ("red mug", "iron pan")
     assert one.searches.tolist() == other.searches.tolist() == [3, 2]
-    with pytest.raises(DataError, match=r"no query is left to draw from \(2: fewer than 5 units .*least_units=1 keeps"):
+    with pytest.raises(DataError, match=r"no query is left to draw from \(2: fewer than 5 units .*min_units=1 keeps"):
         read_traffic(str(by_query))
 
 
@@ -386,7 +414,10 @@ def test_a_table_without_units_says_that_it_cannot_leave_out_queries_of_few_unit
     path.write_text("query,frequency\nred mug,3\n", encoding="utf-8")
     assert "does not say who searched" in read_traffic(str(path)).notes()[-1]
     with pytest.raises(DataError, match=r"expected a column of units \(units, users, clients, sessions\)"):
-        read_traffic(str(path), least_units=2)
+        read_traffic(str(path), min_units=2)
+    path.write_text("query\nred mug\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"expected a column of units \(unit, user, .* for min_units=2, found none"):
+        read_traffic(str(path), min_units=2)
 
 
 @pytest.mark.parametrize(
@@ -459,6 +490,18 @@ def ean(length: int, coin: random.Random, head: str = "") -> str:
     digits = head + "".join(str(coin.randrange(10)) for _ in range(length - 1 - len(head)))
     total = sum(int(digit) * (3, 1)[i % 2] for i, digit in enumerate(reversed(digits)))
     return f"{digits}{-total % 10}"
+
+
+def test_digits_of_other_scripts_count_as_digits():
+    arabic = str.maketrans("0123456789", "".join(chr(0x0660 + digit) for digit in range(10)))
+    for query, kind in (("4111 1111 1111 1111", "card number"), ("0501234567", "phone number"), ("1920x1080", None)):
+        assert personal_data(normalised(query.translate(arabic))) == kind
+
+
+def test_the_repr_of_traffic_never_names_queries_that_were_left_out(tmp_path):
+    path = tmp_path / "queries.csv"
+    path.write_text("query,frequency\nmug,9\nann@example.org,9\n", encoding="utf-8")
+    assert repr(read_traffic(str(path))) == f"<QueryTraffic of {path}: 1 query with 9 searches>"
 
 
 def test_codes_of_products_are_not_taken_for_personal_data():
@@ -703,7 +746,7 @@ def test_coverage_of_june_finds_the_drift_and_the_queries_that_are_new():
 )
 def test_drift_is_tested_only_where_simulations_showed_that_the_test_holds(repeats, least, tested):
     drawn = sample_topics(traffic_of(zipf(1, 500, 20_000)), 50)
-    coverage = topic_coverage(_table(drawn), traffic_of(zipf(1, 500, 20_000), repeats=repeats, least_units=least))
+    coverage = topic_coverage(_table(drawn), traffic_of(zipf(1, 500, 20_000), repeats=repeats, min_units=least))
     assert (coverage.distance is not None) == tested
     assert ("drift is tested up to" in coverage.to_text(limits=True)) == (not tested)
 

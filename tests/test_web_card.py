@@ -21,7 +21,7 @@ from cranfield.judging.round_plan import Round, RoundItem
 from cranfield.judging.rounds import open_round
 from cranfield.workbench.pages.prefer import open_comparison_of_runs
 from cranfield.workbench.rendering import statics
-from test_web_access import SCHEMES, SMALL, SMALLEST, WIDTHS, problems
+from test_web_access import SMALL, SMALLEST, problems
 from workbench import Served, served, waited
 
 if TYPE_CHECKING:
@@ -416,8 +416,13 @@ def test_a_comparison_and_a_decision_show_the_cards(site: Served, browser: Any) 
     assert any("of-number Price: 12.50 EUR" in line for line in watched.page.evaluate(DRAWN))
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "dark"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in [(390, "light"), (1280, "dark"), (1280, "light")]),
+    ],
+)
 def test_cards_have_no_serious_finding_and_nothing_small(site: Served, browser: Any, width: int, scheme: str) -> None:
     size = {"width": width, "height": 800}
     page = site.context(browser, "ann", "assessor", viewport=size, color_scheme=scheme, bypass_csp=True).new_page()

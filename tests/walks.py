@@ -119,6 +119,12 @@ def walk(ending: str = "", files: bool = False) -> list[str]:
     ]
 
 
+def walk_once() -> list[str]:
+    """The address of every page once, with the most of its sets of parameters."""
+    pages = dict.fromkeys(path.partition("?")[0] for path in walk())
+    return [f"{path}?{urlencode(max(PARAMETERS[path], key=len))}" for path in pages]
+
+
 def settled(client: Client) -> None:
     """Wait until every question that the pages ask is answered."""
     for path in walk(".json"):

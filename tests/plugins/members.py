@@ -212,7 +212,7 @@ def test_click_models():
 
 
 def test_click_values():
-    answer = cranfield("online", "qrels", "online/log", "--of", "Charm", "--least-views", 1, "--format", "json")
+    answer = cranfield("online", "qrels", "online/log", "--of", "Charm", "--min-views", 1, "--format", "json")
     assert {row["value"] for row in json.loads(answer.out)["judgments"]} == {0.5}
     assert "charm" in cranfield("online", "qrels", "--help-all").out
 

@@ -339,42 +339,41 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     "'SDBN(no_click=unexamined)'.",
     default="PBM",
 )
-@option(
-    "--exact", "Fit DCM and SDBN by EM instead of by their published counts, which give too high values.", is_flag=True
-)
+@option("--exact", "Fit DCM and SDBN by EM. Their published counts give values that are too high.", is_flag=True)
 @option(
     "--holdout P",
-    "Share of the units whose searches are held out, to measure how well the model explains them; 0 holds out none.  "
-    "[default: 0.25]",
+    "Share of units whose searches are held out to test the model; 0 skips the test.  [default: 0.25]",
     type=click.FloatRange(0, 1, max_open=True),
 )
 @option(
     "--min-sessions N",
-    "Number of sessions that a query needs. Queries with fewer are left out.  [default: 2, and a query with 1 is an error]",
+    "Minimum number of sessions per query. Queries with fewer are left out.  [default: a query with one session is an error]",
     type=COUNT,
 )
 @option("--lenient", "Leave out clicks and pages that contradict each other, and report their number.")
 @option("--seed", "Seed for the choice of the units that are held out.")
-@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@option("--memory")
 @options.answer("text", "json", "csv", "tsv", "markdown", "html")
 def _clicks(log: str, **typed: Any) -> None:
     """Fit click models to a log.
 
-    A click model tells attractive documents from documents at attractive ranks. LOG may also be a table of counts with the
-    columns query, document, rank, views and clicks, which CTR models and PBM can use. -o FILE.svg (png, pdf, html, vl.json)
-    draws clicks and examination by rank; click-summary adds judgments.
+    A click model separates the attractiveness of a document from the effect of its rank. LOG may also be a table of counts with
+    the columns query, document, rank, views and clicks (- reads standard input); CTR models and PBM can be fitted to it. -o
+    FILE.svg (png, pdf, html, vl.json) draws clicks and examination by rank; click-summary adds judgments.
 
     \b
     $ cranfield online clicks online/clicks-log --model all
     """
-    from cranfield.commands.clicks import click_models, click_summary
+    from cranfield.commands.clicks import ALL, click_models, click_summary, is_table_of_counts
     from cranfield.inputs.inputs import Inputs
 
     if not is_chart(typed["output"]):
         show_answer(click_models, log, **typed)
         return
-    if typed["model"] == "all":
+    if typed["model"].casefold() == ALL:
         raise click.UsageError("a chart shows one click model; name it with --model")
+    if is_table_of_counts(log):
+        raise click.UsageError(f"{log}: a chart needs a log; this is a table of counts")
     options.refuse_idle("does not change a chart", "exact", "holdout", "seed")
     how = {name: typed[name] for name in ("shape", "output", "verbose", "model", "memory")}
     how |= {} if typed["min_sessions"] is None else {"min_sessions": typed["min_sessions"]}
@@ -395,21 +394,26 @@ def _click_models() -> None:
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
 @option(
     "--model MODEL",
-    "Click model whose parameters are the values; parameters follow in brackets.  [default: 'SDBN(exact=yes)']",
+    "Click model that the values come from; parameters follow in brackets.  [default: 'SDBN(exact=yes)']",
 )
 @option(
     "--of VALUE value",
-    "Value of a document. It is one of {click_values}. These are the probability of a click once examined, that a click "
-    "satisfies, their product, and clicks over expected clicks.",
+    "Value of a document. It is one of {click_values}. They are the probability of a click on an examined document, the "
+    "probability that a click satisfies, the product of both, and clicks over expected clicks.",
     default="attractiveness",
 )
 @option(
     "-o --output FILE",
-    "File of qrels to write. Its ending decides the format: csv, tsv and jsonl hold intervals too; others hold grades.",
+    "File of qrels to write. The ending decides: csv, tsv and jsonl contain intervals, other formats only grades.",
     name="path",
     type=NEW_FILE,
 )
-@option("--least-views N", "Number of times a document must have been shown for a query.", type=COUNT, default=10)
+@option(
+    "--min-views N",
+    "Minimum number of views of a document for a query. Documents with fewer are left out.",
+    type=COUNT,
+    default=10,
+)
 @option("--thresholds X,X,...", "Values at which the grades 1, 2, … begin, such as 0.05,0.15,0.3.", callback=_numbers)
 @option(
     "--quantiles X,X,...",
@@ -421,20 +425,20 @@ def _click_models() -> None:
 )
 @option(
     "--against QRELS",
-    "Judgments of people to compare with: the order of the RUNs (tau), of documents (AUC), and grades (kappa).",
+    "Judgments by people. The answer compares the order of the runs (tau), the order of documents (AUC), and grades (kappa).",
 )
-@option("-m --measures", "Measures that order the runs, with --against.  [default: nDCG@10]")
+@option("-m --measures", "Measures that rank the runs, with --against.  [default: nDCG@10]")
 @rare("--rel", "Lowest relevant grade of people, with --against.  [default: 1, or the collection's]")
 @rare("--seed", "Seed for the random numbers of the bootstrap, with --against.")
 @option("--lenient")
-@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@option("--memory")
 @options.shape("text", "json", "csv", "tsv")
 @option("--verbose")
 def _qrels(log: str, against: str | None, **typed: Any) -> None:
     """Turn clicks into judgments with intervals.
 
-    Each query and document gets a value and its 95% interval. eval, compare and report take the file as qrels; judge add takes
-    it as labels of the source clicks.
+    Each query and document gets a value and its 95% interval. eval, compare and report take the file as qrels; judge add adds
+    its judgments to a log under the source clicks.
 
     \b
     $ cranfield online qrels online/clicks-log -o clicks.csv
@@ -466,18 +470,18 @@ def _qrels(log: str, against: str | None, **typed: Any) -> None:
     name="path",
     type=NEW_FILE,
 )
-@option("--least-votes N", "Number of votes that a pair of documents must have.", type=COUNT, default=3)
+@option("--min-votes N", "Minimum number of votes per pair of documents.", type=COUNT, default=3)
 @option(
     "--topics-file", "File with the queries of topics. Preferences are then named by topic; other queries are left out."
 )
 @option("--lenient")
-@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@option("--memory")
 @options.shape("text", "json", "csv", "tsv")
 @option("--verbose")
 def _preferences(log: str, **typed: Any) -> None:
     """Turn clicks into preferences between documents.
 
-    A click on a document and none on one above it is a vote for the first. The majority of votes decides.
+    If users click a document and skip one above it, that is a vote for the clicked document. The majority of votes decides.
 
     \b
     $ cranfield online preferences online/clicks-log
@@ -492,7 +496,7 @@ def _preferences(log: str, **typed: Any) -> None:
 @option(
     "--method METHOD methods",
     "Method of estimation. It is one of {position_bias_methods}; parameters follow in brackets, as in "
-    "'em(iterations=10000)'.  [default: swaps, harvested and em, as far as the log serves them]",
+    "'em(iterations=10000)'.  [default: those of swaps, harvested and em that the log allows]",
     multiple=True,
 )
 @option("--experiment NAME", "Experiment whose variants are the rankers.  [default: the only one of the log]")
@@ -500,19 +504,19 @@ def _preferences(log: str, **typed: Any) -> None:
 @option("--alpha", "Significance level of the tests for disagreement and for trust bias.")
 @option(
     "-o --output FILE",
-    "File to write the curve to, which counterfactual reads as --position-bias. Its ending is csv, tsv or jsonl.",
+    "File for the curve (csv, tsv or jsonl). counterfactual --position-bias reads it.",
     name="path",
     type=NEW_FILE,
 )
 @option("--lenient")
-@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@option("--memory")
 @options.shape("text", "json", "csv", "tsv")
 @option("--verbose")
 def _position_bias(log: str, **typed: Any) -> None:
     """Estimate how often users examine each rank.
 
-    Clicks on the same document at several ranks are compared. Swaps and rankers assigned at random (A/B tests, interleaving)
-    need no model; em fits one. Every curve is relative to rank 1, or to the first rank that documents connect.
+    The estimate compares clicks on the same document at several ranks. Swaps and rankers assigned at random (A/B tests,
+    interleaving) need no model; em fits one. Each curve is relative to its first rank, which is rank 1 if documents connect it.
 
     \b
     $ cranfield online position-bias online/clicks-log
@@ -536,26 +540,31 @@ def _bias_methods() -> None:
 @click.argument("qrels", required=False, type=options.COLLECTION)
 @option(
     "--model MODEL",
-    "Click model that says how far users look; parameters follow in brackets.  [default: PBM if the log allows its fit]",
+    "Click model for examination; parameters follow in brackets.  [default: PBM, if it can be fitted to the log]",
 )
 @option("--topics-file")
-@option("--ranks N", "Number of ranks to show.", type=COUNT, default=10)
+@option("-k --depth K ranks", "Number of ranks to show.", type=COUNT, default=10)
 @option(
-    "--least-views N fewest_views",
-    "Number of times a document must have been shown for a query to count by grade.",
+    "--min-views N",
+    "Minimum number of views of a document for a query. Documents with fewer are left out of the table of grades.",
     type=COUNT,
     default=10,
 )
-@option("--min-sessions N", "Number of sessions of a query that the click model is fitted to.", type=COUNT, default=2)
+@option(
+    "--min-sessions N",
+    "Minimum number of sessions per query. The click model is not fitted to queries with fewer.",
+    type=COUNT,
+    default=2,
+)
 @option("--lenient", "Leave out clicks and pages that contradict each other, and report their number.")
-@rare("--memory SIZE", "Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]")
+@option("--memory")
 @options.answer("table", "json", "csv", "tsv", "markdown", "html")
 @option("--digits")
 def _click_summary(**typed: Any) -> None:
     """Summarise clicks by rank and by judged grade.
 
     The table of ranks shows the share of pages with a click, and how often users examine the rank. With QRELS, a second
-    table shows the click-through of each grade, as it is and corrected for position. -o FILE.svg writes both as charts.
+    table shows the click-through rate per grade, observed and corrected for position. -o FILE.svg draws both as charts.
 
     \b
     $ cranfield online click-summary online/clicks-log qrels.txt --topics-file topics.tsv
@@ -694,21 +703,21 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 @option("--from format", "Format of the log, if it is a file.  [default: detected]", type=RegistryName("event_formats"))
 @option(
     "--propensity ATTRIBUTE",
-    "Attribute of the impressions with the probability of the page: one number, or a JSON list with one for each document "
-    "after those above it.  [default: propensity, if there is one]",
+    "Attribute of the impressions with the probability of the page: one number, or a JSON list with the probability of each "
+    "document given those above.  [default: propensity, if the log has it]",
 )
 @option(
     "--randomised HOW",
-    "Randomisation of the log, if its events do not state it. In shuffled, the documents of each page are in random order. In "
-    "lists, each search or unit drew one of several lists at random, as in an A/B test.",
+    "Randomisation of the log, if its events have no propensities. With shuffled, the documents of each page are in random "
+    "order. With lists, each search or unit drew one of several lists at random, as in an A/B test.",
     type=click.Choice(["shuffled", "lists"]),
 )
 @option(
     "--position-bias FILE",
-    "File with the examination of each rank, as cranfield online position-bias -o writes it. It is for the "
-    "position-based estimator.",
+    "File with the examination of each rank, written by cranfield online position-bias -o. Only the position-based estimator "
+    "reads it.",
 )
-@option("-k --depth K depth", "Number of documents of each page that count.  [default: all]", type=COUNT)
+@option("-k --depth K depth", "Number of ranks whose clicks count.  [default: all]", type=COUNT)
 @option("--confidence level", was=[])
 @option("--lenient")
 @option("--topics-file")
@@ -718,8 +727,8 @@ def _bridge(preferences_file: str | None, **typed: Any) -> None:
 def _counterfactual(log: str, **typed: Any) -> None:
     """Estimate the clicks of a ranker that was never shown.
 
-    LOG is a log's folder or a file of events, such as logged bandit data. RUN is a run, a table of probabilities (query,
-    document, rank, probability), or the word uniform. The answer says when the log hardly supports it.
+    LOG is the folder of a log or a file of events, such as logged bandit data. RUN is a run, a table of probabilities (query,
+    document, rank, probability), or the word uniform. The answer warns if the log gives the estimate little support.
 
     \b
     $ cranfield online counterfactual online/bandit.csv uniform

@@ -257,9 +257,9 @@ DECLARED: dict[str, dict[str, Any]] = {
         "next to the unweighted ones."
     ),
     "--design-weights": _rarely(
-        "Weight sampled topics so that means describe all traffic. The columns frequency and inclusion_probability of the "
-        "topics file state the sample; cranfield topics sample writes them. Intervals and the t test use the variance of "
-        "the sampling design.",
+        "Weight sampled topics so that means describe the searches for all queries that could be drawn. The columns "
+        "frequency and inclusion_probability of the topics file state the sample; cranfield topics sample writes them. "
+        "Intervals and the t test use the variance of the sampling design.",
         is_flag=True,
     ),
     "--rel N": _usually(
@@ -313,6 +313,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "--lenient": _rarely(
         "Skip malformed lines and report their number, instead of stopping at the first.", is_flag=True
     ),
+    "--memory SIZE": _rarely("Memory limit of DuckDB, such as 3GB.  [default: DuckDB's own]"),
     "--allow-unjudged": _rarely(
         "Continue, with a warning, if 100 or more documents were returned and none is judged or in the collection.",
         is_flag=True,

@@ -1,6 +1,7 @@
 """Draw topics from a log, and check how much traffic they cover.
 
-LOG is an event log, a file of events (JSON lines, UBI, sessions), or a table of queries with their frequency.
+LOG is an event log, a file of events (JSON lines, UBI, sessions), or a table of queries with their frequency. The table may
+come from standard input (-).
 
 \b
 $ cranfield topics sample traffic/march.csv -n 20 -o drawn.tsv
@@ -21,9 +22,9 @@ PLACE = 45
 
 command = options.group(__doc__)
 
-least_units = option(
-    "--least-units K",
-    "Number of units that must have searched for a query. Other queries are left out, as they may be personal.  "
+min_units = option(
+    "--min-units N",
+    "Minimum number of units that searched for a query. Rarer queries are left out, because they may be personal.  "
     "[default: 5, if LOG says who searched]",
     type=COUNT,
 )
@@ -34,7 +35,7 @@ least_units = option(
 @option("-n --number N n", "Number of topics to draw.", type=COUNT, required=True)
 @option(
     "-o --output FILE dest",
-    "File to write the topics to. Its ending decides: .csv, .jsonl, or a table with tabs.",
+    "File to write the topics to. The ending decides: .csv, .jsonl, or else a table with tabs.",
     type=NEW_FILE,
 )
 @option(
@@ -45,16 +46,16 @@ least_units = option(
 )
 @option(
     "--strata COLUMN",
-    "Strata to draw from: traffic, which makes head, torso and tail, or a column of the table. The head has the most "
-    "frequent queries, with 33 % of the searches, and the tail the rarest, with 33 %; 'traffic(head=0.2,tail=0.5)' "
-    "changes that.  [default: none]",
+    "Strata to draw from: a column of the table, or traffic for head, torso and tail. The head has the most frequent "
+    "queries (33 % of the searches), the tail the rarest (33 %); 'traffic(head=0.2,tail=0.5)' changes the shares.  "
+    "[default: none]",
 )
 @rare(
     "--allocation STRATUM=N",
     "Number of topics of a stratum.  [default: in proportion to searches]",
     multiple=True,
 )
-@least_units
+@min_units
 @option("--seed")
 @options.shape("text", "json", "csv", "tsv")
 @option("--verbose")
@@ -62,7 +63,7 @@ def _sample(**typed: Any) -> None:
     """Draw topics from the queries of a log.
 
     A query is drawn with probability proportional to its searches, unless --design says otherwise. Spellings that differ
-    in case, white space or Unicode form are one query. Mail addresses, phone numbers and card numbers are left out.
+    in case, white space or Unicode form are one query. Queries with mail addresses, phone or card numbers are left out.
 
     \b
     $ cranfield topics sample traffic/march.csv -n 20 -o drawn.tsv
@@ -77,13 +78,13 @@ def _sample(**typed: Any) -> None:
 @command.command("coverage")
 @click.argument("topics", type=COLLECTION)
 @click.argument("log", type=INPUT)
-@least_units
+@min_units
 @option("--seed")
 @options.answer("text", "json", "csv", "tsv")
 def _coverage(**typed: Any) -> None:
-    """Check how much of the traffic in a log topics cover.
+    """Check how much traffic the topics cover.
 
-    The answer says what share of the searches the topics represent, and how far traffic has drifted since they were drawn.
+    The answer states the share of searches that the topics represent, and tests whether traffic has drifted since the draw.
 
     \b
     $ cranfield topics coverage traffic/topics.tsv traffic/june.csv

@@ -11,7 +11,7 @@ from cranfield.base.results import Both
 from cranfield.base.text_layout import name_list
 from cranfield.experiments.clicks.judgments import ClickJudgments, judge_by_clicks
 from cranfield.experiments.clicks.preferences import (
-    LEAST_VOTES,
+    MIN_VOTES,
     PREFERENCE_RULES,
     ClickPreferences,
     prefer_by_clicks,
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from cranfield.experiments.clicks.click_log import CountedClicks
     from cranfield.experiments.clicks.click_summary import ClickSummary
-    from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit
-    from cranfield.experiments.clicks.held_out import HeldOut
+    from cranfield.experiments.clicks.fits import ClickModelComparison, ClickModelFit, HeldOut
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
     from cranfield.experiments.clicks.people_agreement import ClickAgreement
     from cranfield.experiments.clicks.position_bias import PositionBias
@@ -56,35 +55,38 @@ def click_models(
 
     Queries with one session are refused unless `min_sessions` says how many a query needs. Fewer are left out.
     """
-    from cranfield.experiments.clicks.click_log import count_clicks, read_pages
-    from cranfield.experiments.clicks.count_table import read_counts
-    from cranfield.experiments.clicks.fits import compare_models
-    from cranfield.experiments.clicks.held_out import hold_out
-    from cranfield.experiments.clicks.query_sessions import pages_of_queries
+    from cranfield.experiments.clicks.click_log import count_clicks, read_counts, read_pages
+    from cranfield.experiments.clicks.fits import compare_models, hold_out, pages_of_queries
 
     refuse_below(1, min_sessions=min_sessions)
     chosen, every = _models(model, exact), model.casefold() == ALL
-    if os.path.isfile(log):
+    if is_table_of_counts(log):
         if holdout or every:
             raise ConventionError(f"{log}: a table of counts has no searches to hold out; --holdout and all need a log")
         return _fit_to_counts(chosen[0], read_counts(log), min_sessions)
     share = HOLDOUT if holdout is None else holdout
+    if every and not share:
+        raise ConventionError("models are compared on held-out searches; --holdout must be above 0 for --model all")
     reading: dict[str, Any] = {"lenient": lenient, "memory": memory}
     with EventLog(log) as opened:
-        if not (share or every or chosen[0].needs_pages):  # memory for pairs will do
+        if not (share or chosen[0].needs_pages):  # memory for pairs will do
             counted = count_clicks(opened, other_clicks=chosen[0].reads_other_clicks, **reading)
             return _fit_to_counts(chosen[0], counted, min_sessions)
         read = read_pages(opened, **reading)
     pages, notes = pages_of_queries(read, min_sessions)
-    split = hold_out(read._replace(pages=pages), share, seed) if share or every else None
+    split = hold_out(read._replace(pages=pages), share, seed) if share else None
     if every and split is not None:
         return compare_models(chosen, split, notes)
     return _fit_to_pages(chosen[0], pages, split, notes)
 
 
+def is_table_of_counts(path: str) -> bool:
+    """Whether a path is a file or standard input; a log is a folder."""
+    return path == "-" or os.path.isfile(path)
+
+
 def _fit_to_counts(model: ClickModel, counted: CountedClicks, least: int | None) -> ClickModelFit:
-    from cranfield.experiments.clicks.fits import ClickModelFit, fit_model
-    from cranfield.experiments.clicks.query_sessions import counts_of_queries
+    from cranfield.experiments.clicks.fits import ClickModelFit, counts_of_queries, fit_model
 
     counts, notes = counts_of_queries(counted, least)
     views, clicks = counts.by(counts.pair, len(counts.pairs))
@@ -93,8 +95,7 @@ def _fit_to_counts(model: ClickModel, counted: CountedClicks, least: int | None)
 
 def _fit_to_pages(model: ClickModel, pages: ResultPages, split: HeldOut | None, notes: Sequence[str]) -> ClickModelFit:
     """A model with the parameters of all pages, and the quality of a fit to those that are not held out."""
-    from cranfield.experiments.clicks.fits import ClickModelFit, SplitText, fit_model
-    from cranfield.experiments.clicks.held_out import quality
+    from cranfield.experiments.clicks.fits import ClickModelFit, SplitText, fit_model, quality
     from cranfield.experiments.clicks.result_pages import ClickCounts
 
     fitted = fit_model(model, pages)
@@ -141,7 +142,7 @@ def click_qrels(
 ) -> ClickJudgments | Both:
     """Judgments from the clicks of an event log, written to a file if `path` names one.
 
-    `grading` are least_views, thresholds and quantiles. `against` are people's judgments, with runs and measures: the answer
+    `grading` are min_views, thresholds and quantiles. `against` are people's judgments, with runs and measures: the answer
     then begins with how well both agree.
     """
     from cranfield.experiments.clicks.click_log import read_pages
@@ -175,7 +176,7 @@ def click_preferences(
     topics_file: str | None = None,
     lenient: bool = False,
     memory: str | None = None,
-    least_votes: int = LEAST_VOTES,
+    min_votes: int = MIN_VOTES,
 ) -> ClickPreferences:
     """Preferences between documents from the clicks of an event log, written to a file if `path` names one."""
     from cranfield.experiments.clicks.click_log import read_pages
@@ -185,7 +186,7 @@ def click_preferences(
     with EventLog(log) as opened:
         read = read_pages(opened, lenient=lenient, memory=memory)
     preferences = prefer_by_clicks(
-        read.pages, rule, least_votes=least_votes, queries=queries, where=topics_file or "the topics"
+        read.pages, rule, min_votes=min_votes, queries=queries, where=topics_file or "the topics"
     )
     preferences.remarks.extend(read.notes)
     if path is not None:
@@ -241,7 +242,7 @@ def click_summary(
 ) -> ClickSummary:
     """Clicks and examination by rank in an event log, and click-through by the grades of the judgments, if any.
 
-    A model that is named must fit; the default one may be missing. `how` are ranks, min_sessions and fewest_views.
+    A model that is named must fit; the default one may be missing. `how` are ranks, min_sessions and min_views.
     """
     from cranfield.experiments.clicks.click_summary import MODEL, click_summary
     from cranfield.formats.runs_and_qrels import as_qrels

@@ -23,7 +23,7 @@ def sample(
     *,
     n: int,
     dest: str | None = None,
-    least_units: int | None = None,
+    min_units: int | None = None,
     allocation: Sequence[str] = (),
     design: str = "systematic",
     strata: str | None = None,
@@ -36,7 +36,7 @@ def sample(
     from cranfield.experiments.query_traffic import read_traffic
 
     counts = _allocation(allocation)
-    traffic = read_traffic(log, least_units=least_units)
+    traffic = read_traffic(log, min_units=min_units)
     drawn = sample_topics(traffic, n, design=design, strata=strata, allocation=counts, seed=seed)
     if dest is not None:
         write_bytes(dest, topics_bytes(drawn, dest))
@@ -64,7 +64,7 @@ def _allocation(typed: Sequence[str]) -> Mapping[str, int]:
     return counts
 
 
-def coverage(topics: str, log: str, *, least_units: int | None = None, seed: int = 0) -> TopicCoverage:
+def coverage(topics: str, log: str, *, min_units: int | None = None, seed: int = 0) -> TopicCoverage:
     """The share of the searches in a log that topics cover, and where traffic has moved since they were drawn."""
     from cranfield.experiments.query_traffic import read_traffic
     from cranfield.inputs.inputs import refuse_second_stdin
@@ -74,4 +74,4 @@ def coverage(topics: str, log: str, *, least_units: int | None = None, seed: int
     refuse_second_stdin(topics, log)
     table = topic_table(topics, None)
     assert table is not None  # only without a file
-    return topic_coverage(table, read_traffic(log, least_units=least_units), seed=seed)
+    return topic_coverage(table, read_traffic(log, min_units=min_units), seed=seed)

@@ -251,7 +251,7 @@ def compare(
 
     `weights` give the weight of each topic: a mapping, or the name of a column where the judgments are a collection;
     unweighted numbers are in `pair.unweighted`. `DesignWeights` of topics that were sampled from a log make the
-    differences describe all traffic. `label_noise` gives the probabilities of other grades
+    differences describe the traffic of all queries that could be drawn. `label_noise` gives the probabilities of other grades
     (`{topic: {document: {grade: probability}}}`); grades are then redrawn `label_draws` times.
 
     >>> scores = Scores.from_table([[0.1, 0.3], [0.2, 0.5], [0.4, 0.5], [0.3, 0.4]], ["bm25", "dense"], measure="AP")

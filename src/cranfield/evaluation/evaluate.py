@@ -77,7 +77,7 @@ def evaluate(
     their queries are joined with the ids; `ignore_case` ignores case there. `weights` give the weight of each topic: a
     mapping, or the name of a column where `qrels` is a collection. Weighted means are then added to the others
     (`scores.weighted_mean("AP")`); a weight of 0 leaves the topic out. `DesignWeights` of topics that were sampled from
-    a query log make these means describe all traffic.
+    a query log make these means describe the traffic of all queries that could be drawn.
 
     A `DataWarning` reports what could make the scores meaningless: swapped arguments, upside-down scores, ids or topics
     that do not match, few judged documents, odd grades, ties or digits that decide (docs/check.md). `warn=False`

@@ -170,6 +170,14 @@ class TopicWeights:
     left_out: tuple[str, ...] = ()  # topics of weight 0
     designed: ClassVar[bool] = False  # whether the weights come from the design of a sample
 
+    def __repr__(self) -> str:
+        """The name of the weights and the number of topics.
+
+        >>> TopicWeights("value", {"q1": 3, "q2": 1})
+        <TopicWeights by value, 2 topics>
+        """
+        return f"<{type(self).__name__} by {self.by}, {counted(len(self.values), 'topic')}>"
+
     def fitted(self, topics: Sequence[str]) -> TopicWeights:
         """The weights of some topics, which all need one; topics of weight 0 are left out."""
         start = f"{self.where}: {self.by}" if self.where else self.by
@@ -226,6 +234,8 @@ class TopicWeights:
 
 
 FREQUENCY, PROBABILITY, DESIGN, STRATUM = "frequency", "inclusion_probability", "design", "stratum"
+FRAME_SHARE = "frame_share"  # the share of all searches of the log that are for queries that could be drawn
+NEARLY_ALL = 0.99  # share of searches from which on the frame counts as all traffic
 TOP = "top"  # the design that takes the most frequent queries
 CERTAIN = 1 - 1e-9  # probabilities from here on are 1, but for rounding
 NEARLY = 0.01  # relative difference up to which ratios count as equal; probabilities in files are rounded
@@ -241,7 +251,9 @@ class SampledTopic(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignWeights(TopicWeights):
-    """Weights that make the mean of sampled topics describe all traffic: frequency / inclusion probability.
+    """Weights that make the mean of sampled topics describe the traffic of the queries that could be drawn.
+
+    A weight is frequency / inclusion probability.
 
     >>> weights = DesignWeights.from_columns({"q1": 60, "q2": 10, "q3": 10}, {"q1": 1, "q2": 0.5, "q3": 0.5}, "systematic")
     >>> weights.fitted(["q1", "q2", "q3"]).in_words(["q1", "q2", "q3"])
@@ -253,6 +265,7 @@ class DesignWeights(TopicWeights):
     design: str = ""  # the name of the sampling design; may be unknown
     sampled: Mapping[str, SampledTopic] = field(default_factory=dict)  # every topic of the sample
     not_scored: tuple[str, ...] = ()  # sampled topics that are not judged or not selected
+    frame_share: float | None = None  # the share of all searches that the mean describes; None if unknown
 
     @classmethod
     def from_columns(
@@ -263,9 +276,15 @@ class DesignWeights(TopicWeights):
         stratum: Mapping[str, str] | None = None,
         *,
         where: str = "",
+        frame_share: float | None = None,
     ) -> DesignWeights:
-        """The weights of a sample: searches and inclusion probability of each topic, the design, and strata if any."""
+        """The weights of a sample: searches and inclusion probability of each topic, the design, and strata if any.
+
+        `frame_share` is the share of the log's searches that are for queries that could be drawn.
+        """
         start = f"{where}: " if where else ""
+        if frame_share is not None and not 0 < frame_share <= 1:
+            raise DataError(f"{start}{FRAME_SHARE}: expected a number above 0 and at most 1, found {frame_share:g}")
         if design == TOP:
             raise DataError(
                 f"{start}the topics are the most frequent queries (design {TOP}), and the others could not be drawn; no mean "
@@ -288,7 +307,7 @@ class DesignWeights(TopicWeights):
         if not sampled:
             raise DataError(f"{start}no topic has a {FREQUENCY}; cranfield topics sample writes it")
         values = {topic: each.frequency / each.probability for topic, each in sampled.items()}
-        return cls("traffic", values, where, design=design, sampled=sampled)
+        return cls("traffic", values, where, design=design, sampled=sampled, frame_share=frame_share)
 
     @classmethod
     def read(cls, topics: Any) -> DesignWeights:
@@ -319,7 +338,9 @@ class DesignWeights(TopicWeights):
                 f"{table.where}: expected one design of the sample, found {name_list(designs)}; probabilities of two "
                 "samples do not go together, so evaluate each sample alone"
             )
-        return cls.from_columns(frequency, probability, "".join(designs), table.columns.get(STRATUM), where=table.where)
+        share = min(table.numbers(FRAME_SHARE).values(), default=None) if FRAME_SHARE in table.columns else None
+        columns = frequency, probability, "".join(designs), table.columns.get(STRATUM)
+        return cls.from_columns(*columns, where=table.where, frame_share=share)
 
     def fitted(self, topics: Sequence[str]) -> DesignWeights:
         """The weights of some topics; topics that are not in the sample are left out."""
@@ -387,6 +408,12 @@ class DesignWeights(TopicWeights):
             )
         if self.not_scored:
             notes.append(self._not_scored_in_words())
+        if self.frame_share is not None and self.frame_share < NEARLY_ALL:
+            share = f"{self.frame_share:.{0 if self.frame_share >= 0.1 else 2}%}"
+            notes.append(
+                f"means describe {share} of the searches in the log; the queries of the others, such as rare ones, were left "
+                "out before topics were drawn"
+            )
         notes += self._doubts()
         return notes
 
@@ -430,6 +457,7 @@ class DesignWeights(TopicWeights):
             "topics": len(topics),
             "certain": self._certain(topics),
             "strata": len({self.sampled[topic].stratum for topic in topics}),
+            "frame_share": self.frame_share,
             "effective_topics": None if math.isinf(effective) else effective,
             "degrees_of_freedom": sample.freedom,
             "no_interval": sample.no_interval or None,
@@ -454,13 +482,17 @@ def refuse_weighing_twice(table: TopicTable, name: str, weights: Mapping[str, fl
     if PROBABILITY not in table.columns:
         return
     numbers, strata = table.numbers(PROBABILITY, "weigh by"), table.columns.get(STRATUM, {})
-    drawn = [topic for topic, chance in numbers.items() if 0 < chance < 1 and weights.get(topic, 0) > 0]
+    drawn = [topic for topic, chance in numbers.items() if 0 < chance < CERTAIN and weights.get(topic, 0) > 0]
     chances: dict[str, list[float]] = {}
     ratios: dict[str, list[float]] = {}
     for topic in drawn:
         stratum = strata.get(topic, "")
         chances.setdefault(stratum, []).append(numbers[topic])
         ratios.setdefault(stratum, []).append(weights[topic] / numbers[topic])
+    if drawn and name == FREQUENCY:  # next to certain topics, drawn ones of the same frequency had the same chance
+        for topic, chance in numbers.items():
+            if chance >= CERTAIN and (stratum := strata.get(topic, "")) in chances:
+                chances[stratum].append(chance)
     if not any(map(_varies, chances.values())):  # within a stratum all had the same chance
         return
     if name == FREQUENCY or not any(map(_varies, ratios.values())):
@@ -486,7 +518,7 @@ def unweighted_sample_in_words(table: TopicTable) -> str:
         return ""
     some = f"{len(certain)} of {counted(len(searches), 'sampled topic')} {'have' if len(certain) > 1 else 'has'}"
     what = f"{some} {share:.0%} of the traffic and {plain:.0%} of the plain mean"
-    return f"{table.where}: {what}; --design-weights describes all traffic"
+    return f"{table.where}: {what}; --design-weights describes all queries that could be drawn"
 
 
 def _varies(values: list[float]) -> bool:

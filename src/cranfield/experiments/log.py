@@ -489,8 +489,9 @@ def _refuse_other(folder: str, create: bool) -> None:
     if FOLDER in inside:  # another process has just made it
         return
     if inside or os.path.isfile(folder):
+        expected = f"expected a folder that contains {FOLDER}/{', or a new name' * create}"
         way = "" if inside or create else "; cranfield online ingest makes a log of a file with events"
-        raise DataError(f"{folder}: not an event log; expected a folder that contains {FOLDER}/, or a new name{way}")
+        raise DataError(f"{folder}: not an event log; {expected}{way}")
     if not create:
         raise DataError(f"{folder}: no such log; cranfield online ingest makes one")
 

@@ -22,17 +22,16 @@ from cranfield.experiments.ingest import ingest
 from cranfield.experiments.log import EventLog, EventSource, connect, duckdb_in_words
 from cranfield.formats.csv_tables import SeparatedValues, open_table
 from cranfield.formats.event_files.format import event_format, imported
-from cranfield.formats.personal_data import personal_data
-from cranfield.formats.query_text import normalised
+from cranfield.formats.query_text import normalised, personal_data
 from cranfield.formats.topic_tables import TEXTS
-from cranfield.pooling.topic_sampling import NO_QUERY, LeftOut, QueryTraffic
+from cranfield.pooling.topic_sampling import NO_QUERY, LeftOut, QueryTraffic, few_units
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from cranfield.formats.csv_tables import TableRow
 
-LEAST_UNITS = 5
+MIN_UNITS = 5
 FREQUENCIES = ("frequency", "searches", "count", "freq", "volume", "n")  # columns of a table with a row for each query
 COUNTS_OF_UNITS = ("units", "users", "clients", "sessions")
 UNITS = (
@@ -75,6 +74,7 @@ class SpellingCounts:
     spellings: dict[str, dict[str, int]] = field(default_factory=dict)  # normal form → spelling → searches
     forms: dict[str, FormCounts] | None = None  # None if nothing says who searched
     cells: dict[str, dict[str, str]] = field(default_factory=dict)  # spelling → the user's columns
+    by_query: bool = False  # whether they come from a table with a row for each query
 
     def add(self, spelling: str, searches: int) -> None:
         """Count searches of a spelling; white space is squeezed."""
@@ -83,23 +83,26 @@ class SpellingCounts:
         of_form[squeezed] = of_form.get(squeezed, 0) + searches
 
 
-def read_traffic(path: str, *, least_units: int | None = None) -> QueryTraffic:
-    """The traffic of queries from an event log, a file of events, or a table of queries.
+def read_traffic(path: str, *, min_units: int | None = None) -> QueryTraffic:
+    """The traffic of queries from an event log, a file of events, or a table of queries (from standard input as -).
 
-    `least_units` is 5 by default, if the log says who searched; queries of fewer units are left out.
+    `min_units` is 5 by default, if the log says who searched; queries of fewer units are left out.
     """
-    refuse_below(1, least_units=least_units)
+    refuse_below(1, min_units=min_units)
     counts = _counts_in(path)
-    if counts.forms is None and least_units is not None:
-        expected = f"expected a column of units ({', '.join(COUNTS_OF_UNITS)}) for least_units, found none"
-        raise DataError(f"{path}: {expected}; add the column, or leave least_units out")
-    return _frame(counts, None if counts.forms is None else least_units or LEAST_UNITS)
+    if counts.forms is None and min_units is not None:
+        columns = ", ".join(COUNTS_OF_UNITS if counts.by_query else UNITS)
+        expected = f"expected a column of units ({columns}) for min_units={min_units}, found none"
+        raise DataError(f"{path}: {expected}; add the column, or leave that out")
+    return _frame(counts, None if counts.forms is None else min_units or MIN_UNITS)
 
 
 def _counts_in(path: str) -> SpellingCounts:
     if os.path.isdir(path):
         with EventLog(path) as log:
             return counts_of_log(log, path)
+    if path == "-":  # events are read in two passes
+        return counts_of_table(path)
     try:
         event_format(path)
     except FormatError:
@@ -147,6 +150,7 @@ def counts_of_log(log: EventSource, where: str) -> SpellingCounts:
 def counts_of_table(path: str) -> SpellingCounts:
     """The searches in a table: a row for each query with its frequency, or a row for each search."""
     file = open_table(path)
+    path = file.where
     table = SeparatedValues(bytes(file.buffer), path, _names_queries)
     names = [name.lower() for name in table.names]
     query = next((names.index(name) for name in TEXTS if name in names), None)
@@ -199,7 +203,7 @@ def _by_search(path: str, rows: Sequence[TableRow], query: int, unit: int | None
 
 
 def _by_query(path: str, rows: Sequence[TableRow], query: int, frequency: int, units: int | None) -> SpellingCounts:
-    counts = SpellingCounts(path)
+    counts = SpellingCounts(path, by_query=True)
     lines: dict[str, int] = {}
     of_form: dict[str, int] = {}  # the units of the spelling with the most: those of several spellings may be the same
     for row in rows:
@@ -239,14 +243,14 @@ def _count(path: str, row: TableRow, column: int, what: str) -> int:
 # the frame
 
 
-def _frame(counts: SpellingCounts, least_units: int | None) -> QueryTraffic:
+def _frame(counts: SpellingCounts, min_units: int | None) -> QueryTraffic:
     """The queries that topics may be drawn from, and what was left out."""
     left_out: dict[str, list[int]] = {}
     forms: list[str] = []
     others: dict[str, int] = {}
     totals = {form: sum(spellings.values()) for form, spellings in counts.spellings.items()}
     for form, searches in totals.items():
-        reason = _reason(form, counts.forms, least_units)
+        reason = _reason(form, counts.forms, min_units)
         if reason is None:
             forms.append(form)
         else:
@@ -255,7 +259,7 @@ def _frame(counts: SpellingCounts, least_units: int | None) -> QueryTraffic:
     gone = tuple(LeftOut(reason, len(each), sum(each)) for reason, each in sorted(left_out.items()))
     if not forms:
         why = "; ".join(f"{each.queries:,}: {each.reason}" for each in gone)
-        advice = "; least_units=1 keeps the queries of single units" if least_units not in (None, 1) else ""
+        advice = "; min_units=1 keeps the queries of single units" if min_units not in (None, 1) else ""
         raise DataError(f"{counts.where}: no query is left to draw from ({why}){advice}")
     forms.sort(key=lambda form: (-totals[form], form))
     spellings = {
@@ -270,21 +274,21 @@ def _frame(counts: SpellingCounts, least_units: int | None) -> QueryTraffic:
         {form: each for form, each in spellings.items() if len(each) > 1},
         _columns(queries, counts.cells),
         gone,
-        least_units,
+        min_units,
         _repeats(forms, counts.forms),
         others,
     )
 
 
-def _reason(form: str, forms: Mapping[str, FormCounts] | None, least_units: int | None) -> str | None:
+def _reason(form: str, forms: Mapping[str, FormCounts] | None, min_units: int | None) -> str | None:
     """Why a query is left out; None if it stays."""
     if not form:
         return NO_QUERY
     kind = personal_data(form)
     if kind is not None:
         return f"the query looks like a {kind}"
-    if forms is not None and least_units is not None and forms[form].units < least_units:
-        return f"fewer than {least_units} units searched for the query"
+    if forms is not None and min_units is not None and forms[form].units < min_units:
+        return few_units(min_units)
     return None
 
 

@@ -18,6 +18,7 @@ from cranfield.base.parameters import refuse_below, shortened
 from cranfield.base.results import Answer, Cell, Layout, Table, fitted
 from cranfield.base.results import plain as plain_values
 from cranfield.base.text_layout import counted, p_value
+from cranfield.evaluation.topics import DESIGN, FREQUENCY, PROBABILITY, STRATUM
 from cranfield.formats.query_text import normalised
 from cranfield.pooling.topic_sampling import TOPIC_DESIGNS, QueryTraffic, share_text
 from cranfield.stats.correction import correct
@@ -173,7 +174,7 @@ class TopicCoverage(Answer):
         gone = sum(each.now == 0 for each in self.topics)
         notes = [self.caution] if self.caution else []
         notes += [f"{counted(gone, 'topic')} had no searches in {self.traffic.where}"] if gone else []
-        if self.distance is not None and self.traffic.least_units is None:
+        if self.distance is not None and self.traffic.min_units is None:
             notes.append("the tests take searches for independent, as the log does not say who searched")
         return notes + [each for each in self.traffic.notes() if "spellings" not in each]
 
@@ -205,7 +206,7 @@ def topic_coverage(table: TopicTable, traffic: QueryTraffic, *, seed: int = 0) -
     framed = dict(zip(traffic.forms, traffic.searches.tolist(), strict=True))
     own_in_frame = sum(framed.get(form, 0) for form in forms.values()) / traffic.total
     columns, caution = _design_columns(table, list(forms))
-    strata = {topic: table.columns.get("stratum", {}).get(topic, "") for topic in forms}
+    strata = {topic: table.columns.get(STRATUM, {}).get(topic, "") for topic in forms}
     if columns is None:
         topics = tuple(
             CoveredTopic(topic, table.queries[topic], math.nan, now[topic], math.nan, math.nan, strata[topic])
@@ -218,7 +219,7 @@ def topic_coverage(table: TopicTable, traffic: QueryTraffic, *, seed: int = 0) -
         np.array(list(now.values()), np.float64),
         probability,
         probability < 1,
-        traffic.least_units or 1,
+        traffic.min_units or 1,
         traffic.repeats,
     )
     names = list(strata.values())
@@ -240,7 +241,7 @@ def topic_coverage(table: TopicTable, traffic: QueryTraffic, *, seed: int = 0) -
 
 def _no_test(traffic: QueryTraffic, counts: CountsOfTwoPeriods) -> str:
     """Why drift is not tested; empty if it is."""
-    most = MOST_REPEATS if (traffic.least_units or 1) >= RARE else RARE_REPEATS
+    most = MOST_REPEATS if (traffic.min_units or 1) >= RARE else RARE_REPEATS
     if traffic.repeats > most:
         times = f"a unit makes the same search {traffic.repeats:.2f} times on average, so searches are not independent"
         return f"{times}; drift is tested up to {most:g} times"
@@ -265,16 +266,16 @@ def _forms(table: TopicTable) -> dict[str, str]:
 
 def _design_columns(table: TopicTable, topics: list[str]) -> tuple[tuple[Floats, Floats] | None, str]:
     """The frequencies and inclusion probabilities, or why they give no estimate."""
-    lacking = [name for name in ("frequency", "inclusion_probability", "design") if name not in table.columns]
+    lacking = [name for name in (FREQUENCY, PROBABILITY, DESIGN) if name not in table.columns]
     if lacking:
         return None, f"{table.where} has no column {lacking[0]}, so the topics are no sample of the other queries"
-    designs = {table.columns["design"].get(topic, "") for topic in topics}
+    designs = {table.columns[DESIGN].get(topic, "") for topic in topics}
     if len(designs) > 1:
         raise DataError(f"{table.where}: expected one design, found {', '.join(map(repr, sorted(designs)))}")
     [name] = designs
     design = TOPIC_DESIGNS.look_up(name)
     numbers = []
-    for column, most in (("frequency", math.inf), ("inclusion_probability", 1.0)):
+    for column, most in ((FREQUENCY, math.inf), (PROBABILITY, 1.0)):
         values = table.numbers(column, "read the sample from")
         for topic in topics:
             if not 0 < values.get(topic, 0) <= most:

@@ -21,6 +21,7 @@ from cranfield.base.registry import Registered, Registry, page
 from cranfield.base.results import Answer, Cell, Layout, Lines, Table, fitted
 from cranfield.base.results import plain as plain_values
 from cranfield.base.text_layout import counted, name_list
+from cranfield.evaluation.topics import CERTAIN, DESIGN, FRAME_SHARE, FREQUENCY, PROBABILITY, STRATUM
 from cranfield.formats.query_text import RULE
 
 if TYPE_CHECKING:
@@ -33,11 +34,10 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.int64]
 
-COLUMNS = ("topic", "query", "frequency", "inclusion_probability", "design", "stratum")
+COLUMNS = ("topic", "query", FREQUENCY, PROBABILITY, DESIGN, STRATUM, FRAME_SHARE)
 SHOWN = 8  # topics in a text
 FIRST_MERGED = 3  # merged queries that a note names
 NO_QUERY = "the search has no query"
-CERTAIN = 1 - 1e-9  # a probability above this is 1, whatever the rounding
 
 TOPIC_DESIGNS: Registry[type[TopicDesign]] = Registry(
     "design of a sample of topics", "topic_designs", "cranfield.pooling.topic_sampling"
@@ -185,7 +185,12 @@ class LeftOut(NamedTuple):
     searches: int
 
 
-@dataclass(frozen=True, eq=False)
+def few_units(least: int) -> str:
+    """The reason to leave a query out that too few units searched for."""
+    return f"fewer than {least} units searched for the query"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class QueryTraffic:
     """The queries that topics are drawn from (the sampling frame), each with its searches.
 
@@ -200,12 +205,15 @@ class QueryTraffic:
     spellings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of merged queries: spelling → searches
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # the user's columns, by query
     left_out: tuple[LeftOut, ...] = ()
-    least_units: int | None = None  # None if nothing says who searched
+    min_units: int | None = None  # None if nothing says who searched
     repeats: float = 1.0
     others: Mapping[str, int] = field(default_factory=dict)  # the queries that were left out, for looking up known ones
 
     def __len__(self) -> int:
         return len(self.forms)
+
+    def __repr__(self) -> str:  # never names queries that were left out
+        return f"<QueryTraffic of {self.where}: {_queries(len(self))} with {self.total:,} searches>"
 
     @property
     def total(self) -> int:
@@ -216,6 +224,12 @@ class QueryTraffic:
     def everything(self) -> int:
         """The searches of the frame and those that were left out."""
         return self.total + sum(each.searches for each in self.left_out)
+
+    @property
+    def rare(self) -> int:
+        """The number of queries that were left out because too few units searched for them."""
+        reason = few_units(self.min_units) if self.min_units else ""
+        return sum(each.queries for each in self.left_out if each.reason == reason)
 
     @property
     def covered(self) -> float:
@@ -242,7 +256,7 @@ class QueryTraffic:
             notes.append(
                 f"{share} have no query" if without else f"{_queries(each.queries)} left out ({share}): {each.reason}"
             )
-        if self.least_units is None:
+        if self.min_units is None:
             notes.append(
                 f"{self.where} does not say who searched, so queries of single people may be among the topics; "
                 "a column of units excludes them"
@@ -421,8 +435,12 @@ class TopicSample(Answer):
         traffic, own = self.traffic, share_text(self.own_share)
         drawn = f"{counted(len(self), 'topic')} drawn from {_queries(len(traffic))} ({self.design})"
         if not self.design.reaches_all:
-            return f"{drawn}: they are {own} of the searches in {traffic.where} and represent no others."
+            are = "it is" if len(self) == 1 else "they are"
+            represent = "represents" if len(self) == 1 else "represent"
+            return f"{drawn}: {are} {own} of the searches in {traffic.where} and {represent} no others."
         whole = f"{share_text(traffic.covered)} of the searches in {traffic.where}"
+        if len(self) == 1:
+            return f"{drawn}: it represents {whole}, and is {own} itself."
         return f"{drawn}: they represent {whole}, and are {own} themselves."
 
     def content(self, how: Layout) -> Iterable[Part]:
@@ -483,10 +501,11 @@ class TopicSample(Answer):
     def table(self) -> list[list[Any]]:
         """The topics file: a header, and a row for each topic with the user's columns at the end."""
         at = {form: i for i, form in enumerate(self.traffic.forms)}
+        share = float(f"{self.traffic.covered:.6g}")
         more = {name: values for name, values in self.traffic.columns.items() if name not in COLUMNS}
         rows = [
             [
-                *(each.topic, each.query, each.frequency, each.probability, self.design.name, each.stratum),
+                *(each.topic, each.query, each.frequency, each.probability, self.design.name, each.stratum, share),
                 *(values[at[each.form]] for values in more.values()),
             ]
             for each in self.topics
@@ -509,7 +528,7 @@ class TopicSample(Answer):
             "strata": [each._asdict() for each in self.strata] if len(self.strata) > 1 else [],
             "topics": plain_values([dict(zip(head, row, strict=True)) for row in rows], how.digits),
             "left_out": [each._asdict() for each in traffic.left_out],
-            "least_units": traffic.least_units,
+            "min_units": traffic.min_units,
             "merged": [{"query": form, "spellings": dict(spellings)} for form, spellings in traffic.spellings.items()],
         }
 
@@ -533,10 +552,7 @@ def sample_topics(
     refuse_below(0, seed=seed)
     method = TOPIC_DESIGNS.named(design)
     if n > len(traffic):
-        gone = sum(each.queries for each in traffic.left_out)
-        also = f" ({gone:,} more were left out)" if gone else ""
-        expected = f"expected {_queries(n)} or more to draw from, found {len(traffic):,}{also}"
-        raise DataError(f"{traffic.where}: {expected}; draw {len(traffic):,} topics or fewer")
+        raise DataError(f"{traffic.where}: {_too_few(traffic, n)}")
     if allocation and strata is None:
         raise ConventionError("allocation is for strata, and there are none")
     names = strata_of(traffic, strata)
@@ -564,6 +580,17 @@ def sample_topics(
     _refuse_same_ids(topics)
     topics.sort(key=lambda topic: (-topic.frequency, topic.form))
     return TopicSample(traffic, method, seed, tuple(topics), tuple(summary))
+
+
+def _too_few(traffic: QueryTraffic, n: int) -> str:
+    """What to do about a frame of fewer than n queries."""
+    gone, rare = sum(each.queries for each in traffic.left_out), traffic.rare
+    also = f" ({gone:,} more were left out)" if gone else ""
+    fewer = " or fewer" if len(traffic) > 1 else ""
+    advice = f"draw {counted(len(traffic), 'topic')}{fewer}"
+    if len(traffic) + rare >= n:
+        advice += f", or add some of the {rare:,} that fewer than {traffic.min_units} units searched for: min_units=…"
+    return f"expected {_queries(n)} or more to draw from, found {len(traffic):,}{also}; {advice}"
 
 
 def _refuse_same_ids(topics: Sequence[DrawnTopic]) -> None:

@@ -57,6 +57,11 @@ class RateRatios:
         """The standard error of each logarithm."""
         return np.asarray(np.sqrt(np.square(self.influence).sum(axis=0)), np.float64)
 
+    @property
+    def covariance(self) -> Floats:
+        """The covariances of the logarithms: levels × levels."""
+        return np.asarray(self.influence.T @ self.influence, np.float64)
+
 
 def rate_ratios(rows: StratifiedCounts, levels: int, clusters: int) -> RateRatios:
     """The ratios of rates between levels, by the conditional likelihood within strata.

@@ -202,13 +202,15 @@ class Database:
                 connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS cranfield_schema (version INTEGER NOT NULL)")
             if not version and self.dialect == "sqlite":
                 connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION}")
-            for number, statements in due(version, self.dialect, self.name).items():
+            steps = due(version, self.dialect, self.name)
+            for number, statements in steps.items():
                 for statement in statements:
                     connection.exec_driver_sql(statement)
                 if version and number == hashes.STEP:
                     hashes.keep_hashes_of_before(connection)
+            if steps:
                 connection.exec_driver_sql("DELETE FROM cranfield_schema")
-                connection.exec_driver_sql(f"INSERT INTO cranfield_schema VALUES ({number})")
+                connection.exec_driver_sql(f"INSERT INTO cranfield_schema VALUES ({max(steps)})")
 
     def _version(self, connection: Connection) -> int:
         from sqlalchemy import inspect

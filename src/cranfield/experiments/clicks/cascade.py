@@ -16,7 +16,7 @@ import numpy as np
 
 from cranfield.base.errors import ConventionError
 from cranfield.base.parameters import Choice, Flag
-from cranfield.experiments.clicks.click_through import NOTHING, as_counts
+from cranfield.experiments.clicks.click_through import NOTHING
 from cranfield.experiments.clicks.em import (
     Expectations,
     FittedScan,
@@ -28,7 +28,7 @@ from cranfield.experiments.clicks.em import (
     ratio,
 )
 from cranfield.experiments.clicks.model import ClickModel, FittedByEM, refuse_single_clicks
-from cranfield.experiments.clicks.result_pages import AFTER, BEFORE, NO_CLICK, ClickCounts, ResultPages
+from cranfield.experiments.clicks.result_pages import AFTER, BEFORE, NO_CLICK, ClickCounts, ResultPages, as_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -86,7 +86,7 @@ class _ReadingOn(FittedByEM):
 
     def fit(self, data: ClickCounts | ResultPages) -> FittedCascade:
         counts = as_counts(data)
-        refuse_single_clicks(self, counts.clicks[counts.place == BEFORE])
+        refuse_single_clicks(counts.clicks[counts.place == BEFORE])
         if not self.exact:
             return self._fit_counts(counts)
         if not isinstance(data, ResultPages):

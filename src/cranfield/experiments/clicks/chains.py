@@ -111,8 +111,8 @@ class Heads:
         """The counts of pages."""
         row = np.arange(len(pages.pair))
         last = pages.start[:-1] + pages.last_click - 1  # the row of the last click; the row above the page without one
-        examined = row <= np.repeat(last, pages.lengths)
-        passed = pages.clicked & (row < np.repeat(last, pages.lengths))
+        last_of_page = np.repeat(last, pages.lengths)
+        examined, passed = row <= last_of_page, pages.clicked & (row < last_of_page)
         views, clicks, passed_clicks = (
             np.bincount(pages.pair[which], minlength=len(pages.pairs)).astype(np.float64)
             for which in (examined, pages.clicked, passed)
@@ -150,8 +150,7 @@ class FittedChain(FittedScan):
             pair = pages.pair[rows]
             click = examined[which] * self.attractiveness[pair]
             chances[rows] = click
-            still = ratio(
-                examined[which] - click, 1 - click
-            )  # the probability that the user skipped and did not stop above
+            # after a skip, the probability that the user was still reading there
+            still = ratio(examined[which] - click, 1 - click)
             examined[which] = np.where(look(rows, click), after_click[pair], after_skip * still)
         return chances

@@ -38,7 +38,7 @@ class CCM(FittedByEM):
 
     def fit(self, data: ResultPages) -> FittedCCM:
         expectation = ClickChainExpectation(Heads.of(data), Tails.of(data))
-        refuse_single_clicks(self, expectation.heads.passed_clicks)
+        refuse_single_clicks(expectation.heads.passed_clicks)
         start = np.full(len(data.pairs), self.start), np.full(3, self.start)
         (attractiveness, continuation), objective, change, examined = maximise(self, start, expectation.expect)
         return FittedCCM(self, data.pairs, attractiveness, objective, change, continuation, examined=examined)

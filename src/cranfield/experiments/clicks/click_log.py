@@ -6,29 +6,49 @@ document. Pairs are sorted by query and document, so that equal logs give equal 
 
 A click without an impression, a click on a document that the page did not show, and a position that contradicts the page
 would bias every model. Each is an error that names the search, or is left out and counted if reading is lenient.
+
+Many sites have no log, but a table `query,document,rank,views,clicks`. It does not say which clicks belong to one search, so
+only models that need nothing else can be fitted to it: click-through and PBM. Rows of the same query, document and rank add
+up, as in daily tables.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cranfield.base.errors import DataError
-from cranfield.base.parameters import shortened
+from cranfield.base.errors import BadLineError, DataError
+from cranfield.base.parameters import shortened, whole
 from cranfield.base.text_layout import counted
+from cranfield.experiments.clicks.page_faults import (
+    HOLES,
+    MISPLACED,
+    NO_QUERY,
+    NOT_SHOWN,
+    ORPHAN,
+    TWICE,
+    FaultCounter,
+    holes_problem,
+    misplaced_problem,
+    no_query_problem,
+    not_shown_problem,
+    orphan_problem,
+    twice_problem,
+)
 from cranfield.experiments.clicks.result_pages import ClickCounts, QueryDocuments, ResultPages
 from cranfield.experiments.log import connect, duckdb_in_words
 from cranfield.experiments.metrics.plan_metrics import literal
+from cranfield.experiments.offline_agreement import utf8_lines
+from cranfield.formats.csv_tables import rows_by_name
 from cranfield.formats.event_files.format import imported
 from cranfield.formats.query_text import normalised
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
@@ -38,24 +58,6 @@ if TYPE_CHECKING:
 BATCH = 100_000  # pages
 AT_ONCE = 10_000_000  # rows of pages that are counted together
 BITS = 32  # a pair's code is the number of its query, shifted by these, plus the number of its document
-
-
-class Fault(NamedTuple):
-    """A kind of fault in words: one of them, and several."""
-
-    one: str
-    several: str
-
-
-ORPHAN = Fault("click without an impression", "clicks without an impression")
-NO_QUERY = Fault("impression without a query", "impressions without a query")
-TWICE = Fault("page that shows a document twice", "pages that show a document twice")
-NOT_SHOWN = Fault("click on a document that its page did not show", "clicks on documents that their page did not show")
-MISPLACED = Fault(
-    "click at a position where its page shows another document",
-    "clicks at positions where their page shows another document",
-)
-HOLES = Fault("search whose positions have holes", "searches whose positions have holes")
 
 
 class ClickLog(NamedTuple):
@@ -265,28 +267,15 @@ def _joined(batches: Iterator[_Batch]) -> Iterator[_Batch]:
 
 
 @dataclass
-class _Reading:
-    """What a reading has seen: the vocabulary, the faults that were left out, and notes."""
+class _Reading(FaultCounter):
+    """What a reading has seen: the faults that were left out, the vocabulary, and notes."""
 
-    lenient: bool
     vocabulary: _Vocabulary = field(default_factory=_Vocabulary)
-    faults: Counter[Fault] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
-
-    def refuse(self, number: int, fault: Fault, problem: str) -> None:
-        """Count faults of one kind; DataError about the first if the reading is not lenient."""
-        if not self.lenient:
-            more = f" ({number - 1:,} more in the same part of the log)" if number > 1 else ""
-            raise DataError(f"{problem}{more}; --lenient leaves {fault.several} out")
-        self.faults[fault] += number
 
     def remarks(self) -> list[str]:
         """The notes, then the number of faults of each kind."""
         return [*self.notes, *(f"left out: {each}" for each in self.left_out())]
-
-    def left_out(self) -> list[str]:
-        """The number of faults of each kind."""
-        return [f"1 {fault.one}" if n == 1 else f"{n:,} {fault.several}" for fault, n in self.faults.items()]
 
 
 def _batches(
@@ -326,11 +315,7 @@ def _with_impressions(rows: Any, reading: _Reading) -> Any:
         orphans = rows.filter(lacking)
         first = orphans.slice(0, 1).to_pylist()[0]
         clicks = sum(len(each) for each in orphans.column("documents").to_pylist())
-        problem = (
-            f"search {shortened(first['search'])!r} has a click on {shortened(first['documents'][0])!r}, "
-            "but no impression that says which documents it showed"
-        )
-        reading.refuse(clicks, ORPHAN, f"{problem}; log an impression with `shown` for each search")
+        reading.refuse(clicks, ORPHAN, orphan_problem(first["search"], first["documents"][0]))
         rows = rows.filter(rows.column("shown").is_valid())
     return rows
 
@@ -341,8 +326,7 @@ def _query_numbers(rows: Any, reading: _Reading) -> tuple[Numbers, Flags]:
     usable = np.asarray(query >= 0)
     if not usable.all():
         search = rows.column("search")[int(np.argmin(usable))].as_py()
-        problem = f"the impression of search {shortened(search)!r} has no query"
-        reading.refuse(int((~usable).sum()), NO_QUERY, problem)
+        reading.refuse(int((~usable).sum()), NO_QUERY, no_query_problem(search))
     return query, usable
 
 
@@ -362,10 +346,7 @@ def _without_duplicates(rows: Any, start: Numbers, document: Numbers, reading: _
         usable[own] = ~(table[:, 1:] == table[:, :-1]).any(axis=1)
     if not usable.all():
         first = int(np.argmin(usable))
-        shown = rows.column("shown")[first].as_py()
-        twice = next(each for each in shown if shown.count(each) > 1)
-        search = shortened(rows.column("search")[first].as_py())
-        problem = f"the impression of search {search!r} shows document {shortened(twice)!r} twice"
+        problem = twice_problem(rows.column("search")[first].as_py(), rows.column("shown")[first].as_py())
         reading.refuse(int((~usable).sum()), TWICE, problem)
     return usable
 
@@ -393,10 +374,12 @@ def _clicked(rows: Any, start: Numbers, document: Numbers, reading: _Reading) ->
         if which.any():
             at = int(np.argmax(which))
             search, name = rows.column("search")[int(page[at])].as_py(), lists.flatten()[at].as_py()
-            place = f"at position {position[at]}, but the page shows it at {row[at] - first[at] + 1}"
-            problem = f" {place}" if fault is MISPLACED else ", which its page did not show"
-            sentence = f"search {shortened(search)!r} has a click on {shortened(name)!r}{problem}"
-            reading.refuse(int(which.sum()), fault, sentence)
+            problem = (
+                not_shown_problem(search, name)
+                if fault is NOT_SHOWN
+                else misplaced_problem(search, name, int(position[at]), int(row[at] - first[at]) + 1)
+            )
+            reading.refuse(int(which.sum()), fault, problem)
     clicked[row[~(absent | contradicted)]] = True
     return clicked
 
@@ -440,8 +423,13 @@ class _Queries:
                 f"{self.where}: expected impressions, found {counted(events, 'event')} of other kinds; {advice}"
             )
         self.connection.execute(f"CREATE TEMP VIEW cranfield_lists AS {LISTS}")
-        singles = "kind = 'impression' AND document IS NOT NULL AND position IS NOT NULL"
-        if self.rows(f"SELECT count(*) FROM cranfield_events WHERE {singles}")[0][0]:
+        singles, later = "document IS NOT NULL AND position IS NOT NULL", "len(shown) > 0 AND position > 1"
+        count = f"count(*) FILTER ({singles}), count(*) FILTER ({later}), min(search) FILTER ({later})"
+        single, below, search = self.rows(f"SELECT {count} FROM cranfield_events WHERE kind = 'impression'")[0]
+        if below:  # the second page of a search, or a document in the middle of a page: its ranks are not 1, 2, …
+            first = self.rows(f"SELECT min(position) FROM cranfield_events WHERE search = ? AND {later}", search)[0][0]
+            reading.refuse(below, HOLES, holes_problem(search, [first]))
+        if single:
             self._refuse_holes(reading)
             self.connection.execute(f"CREATE OR REPLACE TEMP VIEW cranfield_lists AS {LISTS} UNION ALL {ASSEMBLED}")
         earliest, one_each = "", "SELECT count(*), count(DISTINCT search) FROM"
@@ -450,22 +438,15 @@ class _Queries:
             lists, searches = self.rows(f"{one_each} cranfield_lists")[0]
             if lists > searches:
                 earliest = " QUALIFY row_number() OVER (PARTITION BY search ORDER BY time, event_id) = 1"
-                several = "have several impressions; the earliest with documents counts"
-                reading.notes.append(f"{counted(lists - searches, 'impression')} left out: their searches {several}")
+                several = "if a search has several, the earliest with documents counts"
+                reading.notes.append(f"left out: {counted(lists - searches, 'impression')}; {several}")
         self.connection.execute(f"CREATE TEMP VIEW cranfield_pages AS SELECT * FROM cranfield_lists{earliest}")
 
     def _refuse_holes(self, reading: _Reading) -> None:
         """Refuse searches whose documents came one by one at positions with holes; leave them out if lenient."""
         bad = self.rows(f"SELECT search, positions FROM ({POSITIONS}) WHERE NOT {WHOLE} ORDER BY search")
         if bad:
-            search, positions = bad[0]
-            there = sorted(positions)
-            lacking = next((rank for rank in range(1, len(there) + 1) if rank not in there), None)
-            twice = next((rank for rank in there if there.count(rank) > 1), None)
-            many = f"{there.count(twice)} documents at position {twice}"
-            problem = many if twice is not None else f"no document at position {lacking}"
-            sentence = f"search {shortened(search)!r} shows {problem}; expected one at each position from 1 on"
-            reading.refuse(len(bad), HOLES, sentence)
+            reading.refuse(len(bad), HOLES, holes_problem(*bad[0]))
 
     def experiments(self) -> list[str]:
         """The experiments of exposures and impressions."""
@@ -512,7 +493,7 @@ def _with_lists(batch: Any) -> Any:
 SEPARATOR = "chr(0)"  # events reject it in texts
 LISTS = (
     "SELECT event_id, search, unit, query, shown, experiment, variant, time FROM cranfield_events "
-    "WHERE kind = 'impression' AND len(shown) > 0"
+    "WHERE kind = 'impression' AND len(shown) > 0 AND coalesce(position, 1) = 1"
 )
 ONE_BY_ONE = (  # an impression of a single document
     "kind = 'impression' AND coalesce(len(shown), 0) = 0 AND document IS NOT NULL AND position IS NOT NULL"
@@ -567,3 +548,65 @@ def _opened(log: EventSource, memory: str | None) -> Iterator[_Queries]:
             yield _Queries(connection, log, where)
         finally:
             connection.close()
+
+
+# tables of counts
+
+COLUMNS = ("query", "document", "rank", "views", "clicks")
+LARGEST_RANK, MOST_VIEWS = 100_000, 10**12  # the largest rank, and the largest number of views
+ADVICE = "cranfield online ingest makes a log of a file of events"
+
+
+def read_counts(path: str) -> CountedClicks:
+    """The counts in a CSV or TSV file; DataError with the line for numbers that cannot be counts."""
+    lines = utf8_lines(path)
+    if not lines:
+        raise DataError(f"{path}: the file is empty; expected the columns {', '.join(COLUMNS)}")
+    delimiter = "\t" if "\t" in lines[0] else ","
+    lacking = [name for name in COLUMNS if name not in lines[0].split(delimiter)]
+    if lacking:
+        expected = f"expected a table with the columns {', '.join(COLUMNS)}; there is no {lacking[0]}"
+        raise DataError(f"{path}:1: {expected} ({ADVICE})")
+    sums: dict[tuple[str, str, int], tuple[int, int]] = {}
+    repeats = 0
+    for line, row in rows_by_name(lines, path, delimiter, COLUMNS):
+        query, document = normalised(row["query"] or ""), (row["document"] or "").strip()
+        if not query or not document:
+            raise BadLineError(path, line, f"expected a query and a document, found {query!r} and {document!r}")
+        rank = _number(path, line, row, "rank", 1, LARGEST_RANK)
+        views = _number(path, line, row, "views", 0, MOST_VIEWS)
+        clicks = _number(path, line, row, "clicks", 0, MOST_VIEWS)
+        if clicks > views:
+            raise BadLineError(path, line, f"expected no more clicks than views, found {clicks:,} of {views:,}")
+        key = query, document, rank
+        repeats += key in sums
+        before = sums.get(key, (0, 0))
+        sums[key] = before[0] + views, before[1] + clicks
+    if not any(views for views, _ in sums.values()):
+        raise DataError(f"{path}: expected a row with views, found none")
+    notes = [f"{repeats:,} rows repeat a query, document and rank; their counts are added up"] if repeats else []
+    return CountedClicks(_as_counts(sums), notes)
+
+
+def _number(path: str, line: int, row: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    typed = row[name] or ""
+    try:
+        number = whole(typed)
+    except ValueError:
+        raise BadLineError(path, line, f"expected a whole number as {name}, found {shortened(typed)!r}") from None
+    if not least <= number <= most:
+        raise BadLineError(path, line, f"expected {name} from {least} to {most:,}, found {shortened(typed)!r}")
+    return number
+
+
+def _as_counts(sums: Mapping[tuple[str, str, int], tuple[int, int]]) -> ClickCounts:
+    keys = sorted(sums)
+    queries = {text: number for number, text in enumerate(sorted({query for query, _, _ in keys}))}
+    documents = {name: number for number, name in enumerate(sorted({document for _, document, _ in keys}))}
+    numbers: dict[tuple[str, str], int] = {}
+    pair = [numbers.setdefault((query, document), len(numbers)) for query, document, _ in keys]
+    both = [(queries[query], documents[document]) for query, document in numbers]
+    query, document = np.array(both, np.int64).T
+    counts = np.array([(rank, *sums[query, document, rank]) for query, document, rank in keys], np.int64)
+    pairs = QueryDocuments(tuple(queries), tuple(documents), query, document)
+    return ClickCounts.of_ranks(pairs, np.array(pair, np.int64), *counts.T)

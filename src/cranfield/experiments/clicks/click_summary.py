@@ -22,10 +22,9 @@ from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Cell, Layout, Part, Table, plain
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.click_log import read_pages
-from cranfield.experiments.clicks.fits import fit_model
+from cranfield.experiments.clicks.fits import fit_model, pages_of_queries
 from cranfield.experiments.clicks.model import CLICK_MODELS
 from cranfield.experiments.clicks.position_based import FittedPositionBased
-from cranfield.experiments.clicks.query_sessions import pages_of_queries
 from cranfield.experiments.log import EventLog
 from cranfield.formats.query_text import normalised
 from cranfield.stats.proportions import mean_share, wilson_over_clusters
@@ -41,12 +40,11 @@ if TYPE_CHECKING:
 MODEL = "PBM"
 RANKS = 10  # ranks of the table
 FEWEST_SESSIONS = 2  # of a query that the click model is fitted to
-FEWEST_VIEWS = 10  # pairs seen less often are left out of the table of grades
-FEW_CLICKS = (
-    200  # with fewer, examination of rank 2 by PBM was off by more than 0.1 (root mean square of simulated logs)
-)
+MIN_VIEWS = 10  # pairs seen less often are left out of the table of grades
+FEW_CLICKS = 200  # with fewer, examination of rank 2 by PBM was off by more than 0.1 (RMS of simulated logs)
 MOST_GRADES = 20  # values of grades, as rows of the table
 LEVEL = 0.95
+CORRECTED = ("corrected", "corrected_low", "corrected_high")  # columns of a grade
 
 
 class RankClicks(NamedTuple):
@@ -90,9 +88,11 @@ class ClickSummary(Answer):
     judged: int | None = None  # pairs with a grade and enough views; None without judgments
     rare: int = 0  # judged pairs with too few views
     unjudged: int = 0  # pairs without a grade
-    fewest_views: int = FEWEST_VIEWS
+    min_views: int = MIN_VIEWS
     deeper: int = 0  # ranks below the table
     remarks: tuple[str, ...] = ()
+
+    page_has_charts = True
 
     @property
     def clicks(self) -> int:
@@ -201,7 +201,7 @@ class ClickSummary(Answer):
             pairs = self.judged + self.rare + self.unjudged
             notes.append(f"{self.unjudged:,} of {pairs:,} pairs of a query and a document are not judged")
         if self.rare:
-            notes.append(f"{counted(self.rare, 'judged pair')} seen fewer than {self.fewest_views} times left out")
+            notes.append(f"{counted(self.rare, 'judged pair')} seen fewer than {self.min_views} times left out")
         if any(row.corrected_low == row.corrected_low for row in self.grades):
             notes.append(f"intervals of corrected click-through take the examination by {self.model} as known")
         if self.units == 0:
@@ -210,11 +210,6 @@ class ClickSummary(Answer):
 
     def page_title(self) -> str:
         return "Clicks"
-
-    page_has_charts = True
-
-
-CORRECTED = ("corrected", "corrected_low", "corrected_high")
 
 
 def summarise_clicks(
@@ -225,7 +220,7 @@ def summarise_clicks(
     model: str = "",
     fitted_pages: ResultPages | None = None,
     ranks: int = RANKS,
-    fewest_views: int = FEWEST_VIEWS,
+    min_views: int = MIN_VIEWS,
     level: float = LEVEL,
     remarks: Sequence[str] = (),
 ) -> ClickSummary:
@@ -238,7 +233,7 @@ def summarise_clicks(
     >>> print(summarise_clicks(pages).verdict()[0])
     Rank 1 is clicked on 66.7 % of 3 pages, rank 2 on 50.0 %
     """
-    refuse_below(1, ranks=ranks, fewest_views=fewest_views)
+    refuse_below(1, ranks=ranks, min_views=min_views)
     if not 0 < level < 1:
         raise ConventionError(f"level must be between 0 and 1, got {level}")
     if not len(pages) or not len(pages.pair):
@@ -256,7 +251,7 @@ def summarise_clicks(
     by_grade: tuple[GradeClicks, ...] = ()
     if grades is not None:
         weights = (examined / examined[0])[rank - 1]
-        by_grade, judged, rare, unjudged = _by_grade(pages, grades, weights, fewest_views, level)
+        by_grade, judged, rare, unjudged = _by_grade(pages, grades, weights, min_views, level)
     return ClickSummary(
         len(pages),
         0 if pages.unit is None else len(np.unique(pages.unit)),
@@ -267,7 +262,7 @@ def summarise_clicks(
         judged,
         rare,
         unjudged,
-        fewest_views,
+        min_views,
         deepest - len(by_rank),
         tuple(remarks),
     )
@@ -283,7 +278,7 @@ def click_summary(
     memory: str | None = None,
     min_sessions: int = FEWEST_SESSIONS,
     ranks: int = RANKS,
-    fewest_views: int = FEWEST_VIEWS,
+    min_views: int = MIN_VIEWS,
     level: float = LEVEL,
     needs_model: bool = False,
 ) -> ClickSummary:
@@ -314,7 +309,7 @@ def click_summary(
         model=model,
         fitted_pages=pages,
         ranks=ranks,
-        fewest_views=fewest_views,
+        min_views=min_views,
         level=level,
         remarks=remarks,
     )
@@ -357,7 +352,7 @@ def _by_grade(
     pages: ResultPages,
     grades: Floats,
     examined: Floats,
-    fewest_views: int,
+    min_views: int,
     level: float,
 ) -> tuple[tuple[GradeClicks, ...], int, int, int]:
     """The rows of the table of grades; the numbers of pairs with a grade, with too few views, and without a grade.
@@ -368,7 +363,7 @@ def _by_grade(
     views = np.bincount(pages.pair, minlength=pairs).astype(np.float64)
     clicks = np.bincount(pages.pair, weights=pages.clicked, minlength=pairs)
     seen, judged = views > 0, ~np.isnan(grades)
-    kept = seen & judged & (views >= fewest_views)
+    kept = seen & judged & (views >= min_views)
     numbers = int(kept.sum()), int((seen & judged & ~kept).sum()), int((seen & ~judged).sum())
     values = np.unique(grades[kept])
     if len(values) > MOST_GRADES:

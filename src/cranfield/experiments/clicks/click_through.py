@@ -13,13 +13,13 @@ import numpy as np
 
 from cranfield.experiments.clicks.em import FittedScan, PseudoCounts
 from cranfield.experiments.clicks.model import ClickModel
-from cranfield.experiments.clicks.result_pages import ClickCounts, ResultPages
+from cranfield.experiments.clicks.result_pages import as_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import Flags, Numbers
+    from cranfield.experiments.clicks.result_pages import ClickCounts, Flags, Numbers, ResultPages
 
 
 class _Rates(ClickModel):
@@ -95,11 +95,6 @@ class DocumentCTR(_Rates):
 
 
 NOTHING = np.zeros(0)
-
-
-def as_counts(data: ClickCounts | ResultPages) -> ClickCounts:
-    """The counts of pages; counts unchanged."""
-    return ClickCounts.of(data) if isinstance(data, ResultPages) else data
 
 
 def _views(counts: ClickCounts) -> Floats:

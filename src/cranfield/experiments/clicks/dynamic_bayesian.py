@@ -37,7 +37,7 @@ class DBN(FittedByEM):
 
     def fit(self, data: ResultPages) -> FittedDBN:
         expectation = DynamicBayesianExpectation(Heads.of(data), Tails.of(data))
-        refuse_single_clicks(self, expectation.heads.passed_clicks)
+        refuse_single_clicks(expectation.heads.passed_clicks)
         start = np.full(len(data.pairs), self.start)
         parameters, objective, change, examined = maximise(
             self, (start, start, np.full(1, self.start)), expectation.expect

@@ -1,29 +1,45 @@
-"""A click model fitted to a log, and the comparison of all models: the answers of `online clicks`."""
+"""A click model fitted to a log, and the comparison of all models: the answers of `online clicks`.
+
+Held out are units, not searches: the searches of one unit are alike, so a model could learn a unit and recognise it. A hash
+of the unit's id decides, so a unit stays on its side when the log grows. The best model is chosen from the same searches
+that measure its lead. So the intervals of leads hold for all pairs of models at once (Bonferroni), whichever model is
+chosen. They are Student's over units (the delta method for a mean over pages).
+
+A query with one session is refused by default. Its documents would get values that hardly differ from the start values, next
+to values from thousands of sessions, and nobody would see the difference.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cranfield.base.errors import CranfieldError, DataError
+from cranfield.base.errors import ConventionError, CranfieldError, DataError
+from cranfield.base.parameters import shortened
 from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.text_layout import counted, name_list
-from cranfield.experiments.clicks.held_out import LEVEL, Lead, leads, quality, unseen_rows
 from cranfield.experiments.clicks.result_pages import ClickCounts, ResultPages
+from cranfield.stats.arms import MetricColumn, against_0, level
+from cranfield.stats.moments import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cranfield.base.kernels.table import Floats
     from cranfield.base.results import Layout, Part
-    from cranfield.experiments.clicks.held_out import HeldOut, Quality
+    from cranfield.experiments.clicks.click_log import ClickLog, CountedClicks
     from cranfield.experiments.clicks.model import ClickModel, FittedClickModel
+    from cranfield.experiments.clicks.result_pages import Flags, Numbers, QueryDocuments, ResultPages
 
 RANKS = 10  # ranks in the table
 EXTREMES = 3  # pairs with the most and the least attractiveness
+LEVEL = 0.95
+FEWEST = 2  # units on each side of a split
+PER_PAGE = MetricColumn("sum", "pages")
 SEEN = 10  # views of a pair in the table of extremes
 
 
@@ -34,11 +50,19 @@ def fit_model(model: ClickModel, data: ClickCounts | ResultPages) -> FittedClick
             raise DataError(
                 f"{model.name} needs to know which clicks belong to one search, and these counts do not say it; fit it to a log"
             )
+        refuse_no_clicks(data.clicks)
         fitted = model.fit(data)
     else:
+        refuse_no_clicks(data.clicked)
         fitted = model.fit(data if model.needs_pages else ClickCounts.of(data, model.reads_other_clicks))
     fitted.check()
     return fitted
+
+
+def refuse_no_clicks(clicks: Numbers | Flags) -> None:
+    """Raise DataError if nothing was clicked: the parameters would be those of the prior."""
+    if not clicks.any():
+        raise DataError("expected clicks, found none: no document of these searches was clicked")
 
 
 @dataclass(frozen=True)
@@ -283,12 +307,15 @@ class ClickModelComparison(Answer):
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = list(self.remarks)
+        missing: dict[str, list[str]] = {}
         for each in self.scores:
             if each.problem:
-                notes.append(f"{each.model} was not fitted: {each.problem}")
+                missing.setdefault(each.problem, []).append(each.model)
             elif each.quality is not None and each.quality.impossible:
                 number = f"{each.quality.impossible:,} of {_searches(self.split.pages)}"
                 notes.append(f"{each.model}: {number} have clicks that the model holds to be impossible")
+        for problem, models in missing.items():
+            notes.append(f"{name_list(models)} {'was' if len(models) == 1 else 'were'} not fitted: {problem}")
         intervals = "intervals are over units, and hold for all pairs of models at once (Bonferroni)"
         return [*notes, f"{self.split.sentence()}; {intervals}", *self.split.notes()]
 
@@ -319,6 +346,150 @@ def compare_models(models: Sequence[ClickModel], split: HeldOut, remarks: Sequen
     scores.sort(key=lambda score: -score[1].log_likelihood)
     ahead = leads([logs for _, _, logs in scores], 0, split.tested)
     rows = [ModelScore(str(model), own, lead) for (model, own, _), lead in zip(scores, ahead, strict=True)]
-    rows += [ModelScore(str(model), None, None, str(error)) for model, error in problems]
+    rows += [
+        ModelScore(str(model), None, None, str(error).removeprefix(f"{model.name}: ")) for model, error in problems
+    ]
     pages = len(split.fitted) + len(split.tested)
     return ClickModelComparison(pages, SplitText.of(split), tuple(rows), (*remarks, *cautions))
+
+
+# held-out units
+
+
+class HeldOut(NamedTuple):
+    """The pages that models are fitted to, and those that they must explain."""
+
+    fitted: ResultPages
+    tested: ResultPages
+    share: float
+    seed: int
+
+    @property
+    def units(self) -> int:
+        """The number of units on the tested side; pages, if units are unknown."""
+        return len(np.unique(clusters(self.tested)))
+
+
+def hold_out(log: ClickLog, share: float, seed: int = 0) -> HeldOut:
+    """A log with the pages of a share of its units held out."""
+    if not 0 < share < 1:
+        raise ConventionError(f"holdout must be between 0 and 1, got {share:g}")
+    cluster = clusters(log.pages)
+    names = [str(name) for name in range(len(log.pages))] if log.units is None else log.units.to_pylist()
+    which = np.array([_fraction(name, seed) < share for name in names], np.bool_)[cluster]
+    answer = HeldOut(log.pages.some(~which), log.pages.some(which), share, seed)
+    sides = [len(np.unique(clusters(side))) for side in answer[:2]]
+    if min(sides) < FEWEST:
+        raise DataError(
+            f"expected {FEWEST} units to fit and {FEWEST} to hold out, found {sides[0]} and {sides[1]}; "
+            "another --holdout or --seed may do, and --holdout 0 holds none out"
+        )
+    return answer
+
+
+def clusters(pages: ResultPages) -> Numbers:
+    """The unit of each page; the page itself if units are unknown."""
+    return np.arange(len(pages)) if pages.unit is None else pages.unit.astype(np.int64)
+
+
+def _fraction(unit: str, seed: int) -> float:
+    """A number from 0 to 1 that a unit always has."""
+    digest = hashlib.blake2b(f"{seed}:{unit}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float(int.from_bytes(digest, "big") / 2**64)
+
+
+class Quality(NamedTuple):
+    """How well a model explains held-out pages."""
+
+    log_likelihood: float  # mean over pages of the mean over their documents
+    perplexity: float  # mean over ranks
+    perplexity_at_rank: tuple[float, ...]
+    impossible: int  # pages with a click that the model holds to be impossible, or a certain one that is missing
+
+
+def quality(fitted: FittedClickModel, pages: ResultPages) -> tuple[Quality, Floats]:
+    """The quality of a fitted model on pages, and the log-likelihood of each page."""
+    logs = fitted.page_log_likelihoods(pages)
+    perplexity = fitted.perplexity(pages)
+    impossible = int(np.isinf(logs).sum())
+    return Quality(float(np.mean(logs)), float(np.mean(perplexity)), tuple(perplexity.tolist()), impossible), logs
+
+
+class Lead(NamedTuple):
+    """By how much the best model's log-likelihood is higher than another's, with a simultaneous interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def leads(logs: Sequence[Floats], best: int, pages: ResultPages, confidence: float = LEVEL) -> list[Lead]:
+    """The lead of the best model over each model; NaN limits if a model holds a page to be impossible."""
+    finite = sum(bool(np.isfinite(each).all()) for each in logs)
+    tail = (1 - confidence) / 2 / max(math.comb(finite, 2), 1)
+    return [_lead(logs[best] - each if np.isfinite(each).all() else None, pages, tail) for each in logs]
+
+
+def _lead(difference: Floats | None, pages: ResultPages, tail: float) -> Lead:
+    if difference is None:
+        return Lead(math.inf, math.nan, math.nan)
+    if not difference.any():
+        return Lead(0.0, 0.0, 0.0)
+    units, cluster = np.unique(clusters(pages), return_inverse=True)
+    sums = np.bincount(cluster, difference, len(units))
+    by_unit = Moments.of(sum=sums, pages=np.bincount(cluster, minlength=len(units)))
+    effect = against_0(level(by_unit, PER_PAGE))
+    low, high = effect.limits((tail, tail))
+    return Lead(float(effect.value), float(low), float(high))
+
+
+def unseen_rows(pages: ResultPages, views: Floats) -> Flags:
+    """The rows whose pair the model was never fitted to."""
+    return np.asarray(views[pages.pair] == 0, np.bool_)
+
+
+# queries with enough sessions
+
+
+def pages_of_queries(log: ClickLog, least: int | None) -> tuple[ResultPages, list[str]]:
+    """The pages of queries with enough sessions, and the notes of the log; with no minimum, one session is an error."""
+    pages = log.pages
+    first = pages.start[:-1]
+    query = pages.pairs.query[pages.pair[first]]
+    enough, notes = _enough(pages.pairs, np.bincount(query, minlength=len(pages.pairs.queries)), least)
+    return (pages if enough.all() else pages.some(enough[query])), [*log.notes, *notes]
+
+
+def counts_of_queries(counted: CountedClicks, least: int | None) -> tuple[ClickCounts, list[str]]:
+    """The same for counts; the sessions of a query are its views at the rank that has the most."""
+    counts = counted.counts
+    query = counts.pairs.query[counts.pair]
+    ranks, rank = np.unique(counts.rank, return_inverse=True)
+    size = len(counts.pairs.queries)
+    views = np.bincount(query * len(ranks) + rank, counts.views, size * len(ranks)).reshape(size, -1)
+    enough, notes = _enough(counts.pairs, views.max(axis=1).astype(np.int64), least)
+    which = enough[query]
+    names = ("pair", "rank", "previous", "place", "views", "clicks")
+    some = {name: getattr(counts, name)[which] for name in names}
+    pages = int(some["views"][some["rank"] == 1].sum())
+    return replace(counts, pages=pages, **some), [*counted.notes, *notes]
+
+
+def _enough(pairs: QueryDocuments, sessions: Numbers, least: int | None) -> tuple[Flags, list[str]]:
+    """Whether each query has enough sessions, and a note about those that have not."""
+    needed = 2 if least is None else least
+    few = np.flatnonzero((sessions > 0) & (sessions < needed))
+    if not len(few):
+        return np.ones(len(sessions), np.bool_), []
+    if least is None:
+        more = f", and so have {len(few) - 1:,} more queries" if len(few) > 1 else ""
+        raise DataError(
+            f"query {shortened(pairs.queries[few[0]])!r} has one session{more}; --min-sessions 2 leaves such queries out, "
+            "--min-sessions 1 accepts them"
+        )
+    if len(few) == (sessions > 0).sum():
+        raise DataError(f"no query has {needed:,} sessions; the most are {sessions.max():,} (--min-sessions)")
+    queries = "1 query" if len(few) == 1 else f"{len(few):,} queries"
+    enough = np.ones(len(sessions), np.bool_)
+    enough[few] = False
+    return enough, [f"left out: {queries} with fewer than {needed:,} sessions ({sessions[few].sum():,} in all)"]

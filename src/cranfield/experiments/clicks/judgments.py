@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cranfield.stats.posteriors import Posteriors
 
 LEVEL = 0.95
-LEAST_VIEWS = 10
+MIN_VIEWS = 10
 SHOWN = 10  # rows of the table on a screen
 COLUMNS = ("topic", "document", "grade", "value", "low", "high", "views", "clicks")
 OF_POSTERIOR = ("posterior", "alpha", "beta", "prior_alpha", "prior_beta", "thresholds")
@@ -52,7 +52,7 @@ class ClickJudgments(Answer):
     clicks: Numbers
     thresholds: tuple[float, ...]
     pages: int
-    least_views: int
+    min_views: int
     rare: int  # pairs that were shown too rarely
     unknown: int  # queries that no topic asks
     remarks: list[str] = field(default_factory=list)
@@ -123,7 +123,7 @@ class ClickJudgments(Answer):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         head, *rows = self.rows()
-        facts = ("value", "model", "pages", "least_views", "rare", "unknown")
+        facts = ("value", "model", "pages", "min_views", "rare", "unknown")
         answer = {name: getattr(self, name) for name in facts}
         judgments = [dict(zip(head, row, strict=True)) for row in rows]
         for row in judgments:
@@ -140,8 +140,8 @@ class ClickJudgments(Answer):
         """What is left out, and how to use the values."""
         notes = []
         if self.rare:
-            views = "once" if self.least_views == 2 else f"fewer than {self.least_views} times"
-            advice = "; --least-views changes this" if shell else ""
+            views = "once" if self.min_views == 2 else f"fewer than {self.min_views} times"
+            advice = "; --min-views changes this" if shell else ""
             documents = "1 document was" if self.rare == 1 else f"{self.rare:,} documents were"
             notes.append(f"{documents} shown {views} for a query and left out{advice}")
         if self.unknown:
@@ -168,7 +168,7 @@ def judge_by_clicks(
     value: ClickValue | str = "attractiveness",
     fitted: FittedClickModel | None = None,
     *,
-    least_views: int = LEAST_VIEWS,
+    min_views: int = MIN_VIEWS,
     thresholds: Sequence[float] = (),
     quantiles: Sequence[float] = (),
     queries: Mapping[str, str] | None = None,
@@ -179,7 +179,7 @@ def judge_by_clicks(
     `quantiles` are shares of the judgments: the values at them become the thresholds. `queries` are the queries of topics by
     id; judgments are then named by topic, and queries of no topic are left out. A query in `queries` may also be an id.
     """
-    refuse_below(1, least_views=least_views)
+    refuse_below(1, min_views=min_views)
     asked = CLICK_VALUES.named(value)
     if thresholds and len(quantiles):
         raise ConventionError("thresholds and quantiles both make grades; give one of them")
@@ -190,12 +190,12 @@ def judge_by_clicks(
     topic_of = topics_of_queries(pairs.queries, queries, where)
     named = np.array([topic is not None for topic in topic_of], np.bool_)[pairs.query]
     seen = views > 0
-    enough = views >= least_views
+    enough = views >= min_views
     chosen = np.flatnonzero(named & enough)
     chosen = chosen[np.argsort(pairs.query[chosen], kind="stable")]
     if not len(chosen):
         raise DataError(
-            _nothing(int((named & seen).sum()), int(seen.sum()), int(views.max(initial=0)), least_views, where)
+            _nothing(int((named & seen).sum()), int(seen.sum()), int(views.max(initial=0)), min_views, where)
         )
     own = posteriors.some(chosen)
     query_of = [pairs.queries[q] for q in pairs.query[chosen].tolist()]
@@ -210,7 +210,7 @@ def judge_by_clicks(
         clicks=clicks[chosen],
         thresholds=_thresholds(thresholds, quantiles, own.mean),
         pages=len(pages),
-        least_views=least_views,
+        min_views=min_views,
         rare=int((named & seen & ~enough).sum()),
         unknown=len(set(pairs.query[seen & ~named].tolist())),
         remarks=[] if fitted is None or not asked.of_model else _counted_too_high(fitted.model),
@@ -243,7 +243,7 @@ def _nothing(named: int, seen: int, most: int, least: int, where: str) -> str:
         return "no document was shown: there is nothing to judge"
     if not named:
         return f"no query of the log is the query of a topic in {where}; are both spelt alike?"
-    return f"no document was shown {least} times or more for a query (at most {most}); choose a lower --least-views"
+    return f"no document was shown {least} times or more for a query (at most {most}); choose a lower --min-views"
 
 
 def _thresholds(thresholds: Sequence[float], quantiles: Sequence[float], values: Floats) -> tuple[float, ...]:

@@ -58,7 +58,7 @@ class FittedByEM(ClickModel):
     """A model that is fitted by expectation and maximisation."""
 
     start = Real(0.5, "the value of every parameter before the first iteration", low=0, high=1, open=True)
-    # Simulated logs in varied order needed 20 to 500 iterations for this tolerance (docs/click-models-em.md).
+    # Simulated logs in varied order needed 20 to 500 iterations for this tolerance (docs/clicks.md).
     iterations = Whole(500, "iterations at the most")
     tolerance = Real(1e-4, "change of every parameter below which the iterations end; 0 makes all of them", low=0)
 
@@ -133,11 +133,11 @@ def log_probabilities(chances: Floats, clicked: Flags) -> Floats:
         return np.asarray(np.where(clicked, np.log(chances), np.log1p(-chances)), np.float64)
 
 
-def refuse_single_clicks(model: ClickModel, clicks_before_others: Floats | Numbers) -> None:
-    """Raise DataError if no page has two clicks, so that nothing shows whether users read on after a click."""
+def refuse_single_clicks(clicks_before_others: Floats | Numbers) -> None:
+    """Raise DataError if no page has two clicks."""
     if not clicks_before_others.any():
         raise DataError(
-            f"{model.name} estimates whether users read on after a click, but no page of the log has two clicks; "
+            "no page of the log has two clicks, so nothing shows whether users read on after a click; "
             "fit CM or PBM, or log every click of a search"
         )
 

@@ -18,14 +18,14 @@ from cranfield.base.errors import DataError
 from cranfield.base.parameters import Flag
 from cranfield.experiments.clicks.em import Expectations, FittedScan, Maximum, by_rank, log_sum, maximise, ratio, sums
 from cranfield.experiments.clicks.model import FittedByEM
-from cranfield.experiments.clicks.result_pages import ClickCounts, ResultPages
+from cranfield.experiments.clicks.result_pages import as_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
     from cranfield.base.kernels.table import Floats
-    from cranfield.experiments.clicks.result_pages import Flags, Numbers
+    from cranfield.experiments.clicks.result_pages import ClickCounts, Flags, Numbers, ResultPages
 
 RELATIVE = "relative to rank 1"
 MOST_RANKS = 1_000  # UBM has a parameter for each rank and each rank above it
@@ -136,7 +136,7 @@ class PBM(FittedByEM):
     reference = "Richardson, Dominowska & Ragno (2007); Craswell, Zoeter, Taylor & Ramsey (2008)"
 
     def fit(self, data: ClickCounts | ResultPages) -> FittedPBM:
-        counts = ClickCounts.of(data) if isinstance(data, ResultPages) else data
+        counts = as_counts(data)
         cells = ExaminationCells.of(counts, counts.rank - 1, int(counts.rank.max(initial=1)))
         (attractiveness, examination), objective, change, examined = cells.maximum(self)
         what = (attractiveness, objective, change, examination, cells.connected)
@@ -156,7 +156,7 @@ class UBM(FittedByEM):
     reference = "Dupret & Piwowarski (2008)"
 
     def fit(self, data: ClickCounts | ResultPages) -> FittedUBM:
-        counts = ClickCounts.of(data) if isinstance(data, ResultPages) else data
+        counts = as_counts(data)
         ranks = int(counts.rank.max(initial=1))
         refuse_long_pages(ranks)
         cells = ExaminationCells.of(counts, (counts.rank - 1) * ranks + counts.previous, ranks * ranks)

@@ -1,8 +1,16 @@
-"""Position bias of a log: the examination of each rank by several methods, where they disagree, and trust bias beside them.
+"""Position bias of a log: the examination of each rank by several methods, where they disagree, and trust bias.
 
 The answer is the curve of the method that assumes least: swaps, then harvested interventions, then EM. A curve never crosses a
 gap. Ranks are connected if documents were seen at both, directly or over other ranks; each curve is relative to its first
 rank. Two methods with different evidence are compared rank by rank, by the units that both use, with Holm's correction.
+
+Trust bias means that users click on examined documents at the top more readily, whatever these are. A document that is clicked
+with probability x at rank 1 is clicked with probability α·x + β at rank k. Without trust bias, β is 0 and α is the
+examination. With it, the ratio of clicks at two ranks depends on the documents, and (click − β) / α corrects a click
+(Vardasbi, Oosterhuis and de Rijke, CIKM 2020; Agarwal, Wang, Li, Bendersky and Najork, WWW 2019). Only the model relative
+to rank 1 can be estimated from clicks: α is 1 and β is 0 there. The estimate is the line through the click-through rates of
+the same documents at rank k and at rank 1. Rates of few views are uncertain, which would flatten the line; products of
+clicks by different units are free of that error. Intervals come from leaving out each query in turn.
 """
 
 from __future__ import annotations
@@ -19,18 +27,21 @@ from cranfield.base.parameters import refuse_below
 from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.text_layout import counted
 from cranfield.experiments.clicks.position_bias_methods import ONE_RANKER, POSITION_BIAS_METHODS
-from cranfield.experiments.clicks.trust_bias import trust_bias
 from cranfield.stats.correction import correct
+from cranfield.stats.jackknife import without_each
+from cranfield.stats.rate_ratios import sums_of
+from cranfield.stats.sequential import FIXED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cranfield.base.kernels.table import Floats
     from cranfield.base.results import Layout, Part
     from cranfield.experiments.clicks.position_bias_methods import PositionBiasMethod
     from cranfield.experiments.clicks.ranked_pages import RankedPages
     from cranfield.experiments.clicks.result_pages import Numbers
-    from cranfield.experiments.clicks.trust_bias import TrustBias
-    from cranfield.stats.rate_ratios import RateRatios
+    from cranfield.stats.arms import EffectEstimate
+    from cranfield.stats.rate_ratios import RateRatios, StratifiedCounts
 
 LEVEL = 0.95
 ALPHA = 0.05
@@ -40,6 +51,7 @@ LARGEST_LOG = 700.0  # of a limit; the exponential of a larger one overflows
 MOST_CELLS = 50_000_000  # units times ranks: an array of this size takes 400 MB
 SHOWN = 10  # ranks of the table on a screen
 COLUMNS = ("rank", "examination", "low", "high", "method", "relative_to", "alpha", "beta")
+COVARIANCES = "log_covariances"  # with ranks 1, 2, … of the file
 
 
 class RankExamination(NamedTuple):
@@ -79,6 +91,7 @@ class PositionBias(Answer):
     comparisons: int  # of two methods at a rank
     trust: tuple[TrustBias, ...]
     cautions: tuple[str, ...]
+    covariance: Floats = field(compare=False)  # ranks × ranks, of the answer's logarithms; NaN without intervals
     remarks: list[str] = field(default_factory=list)
 
     ends_with_limits = True
@@ -170,12 +183,21 @@ class PositionBias(Answer):
             yield self._record(row)
 
     def file_rows(self) -> Iterator[Sequence[Any]]:
-        """A head and a row for each rank, by the method of the answer; ranks that are not on its curve are empty."""
+        """A head and a row for each rank, by the method of the answer; ranks that are not on its curve are empty.
+
+        Ranks have errors in common, since all are relative to one rank. So each row has its covariances with the others.
+        """
         curve = self.curve
-        yield COLUMNS
+        known = bool(np.isfinite(self.covariance).all())
+        yield [*COLUMNS, COVARIANCES]
         for rank in range(1, len(self.views) + 1):
             row = curve.get(rank) or RankExamination(self.method, rank, None, None, None, None)
-            yield ["" if value is None else value for value in self._record(row)]
+            with_others = self.covariance[rank - 1].tolist() if known and rank in curve else []
+            shared = [each if other in curve else 0.0 for other, each in enumerate(with_others, 1)]
+            yield [
+                *("" if value is None else value for value in self._record(row)),
+                " ".join(f"{x:.8g}" for x in shared),
+            ]
 
     def _record(self, row: RankExamination) -> list[Any]:
         affine = next(([each.alpha, each.beta] for each in self.trust if each.rank == row.rank), [None, None])
@@ -246,6 +268,7 @@ def position_bias(
         comparisons,
         tuple(trust_bias(log)),
         tuple(cautions),
+        estimates[0].covariance,
         [*remarks],
     )
     if not answer.curve:
@@ -376,3 +399,99 @@ def in_words(ranks: Sequence[int]) -> str:
     texts = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
     listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
     return f"rank{'s' if len(ranks) > 1 else ''} {listed}"
+
+
+# trust bias
+
+LEAST_QUERIES = 20  # with documents that were seen at both ranks
+# A line is not determined if documents are alike, or if their spread is hardly known. The second criterion alone decides
+# in most logs, because a rule on the estimated spread would select the logs that overestimate it.
+CLEAR = 4.0  # standard errors from 0 of the spread between documents
+PRECISE = 0.05  # the largest standard error of the spread, as a share of the squared click rate at rank 1
+
+
+class TrustBias(NamedTuple):
+    """The affine model of a rank relative to rank 1, with intervals and the p-value of β = 0."""
+
+    rank: int
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    beta: float
+    beta_low: float
+    beta_high: float
+    p: float
+    queries: int
+
+
+def trust_bias(log: RankedPages, level: float = 0.95) -> list[TrustBias]:
+    """The affine model of each rank that shares enough documents with rank 1, by ranks that chance decided."""
+    rows = log.harvested()
+    if not len(rows.level):
+        return []
+    answer = [TrustBias(1, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, np.nan, 0)]
+    for rank in np.unique(rows.level[rows.level > 0]).tolist():
+        sums, queries = _sums_by_query(rows, rank, np.tile(log.pages.pairs.query, 2))
+        line = without_each(sums, _line) if queries >= LEAST_QUERIES else None
+        if line is not None and _is_determined(line):
+            answer.append(_affine(rank + 1, line, level, queries))
+    return answer if len(answer) > 1 else []
+
+
+def _is_determined(line: EffectEstimate) -> bool:
+    """Whether the spread between documents is known well enough for a line."""
+    if not (np.isfinite(line.value).all() and np.isfinite(line.error).all()):
+        return False
+    _, _, spread, rate = line.value
+    error = line.error[2]
+    return bool(0 < CLEAR * error < spread and error < PRECISE * rate**2)
+
+
+def _affine(rank: int, line: EffectEstimate, level: float, queries: int) -> TrustBias:
+    (low, high), p = line.interval(level), line.p(FIXED)
+    alpha, beta = ((float(line.value[i]), float(low[i]), float(high[i])) for i in (0, 1))
+    return TrustBias(rank, *alpha, *beta, float(p[1]), queries)
+
+
+def _sums_by_query(rows: StratifiedCounts, rank: int, query: Numbers) -> tuple[Floats, int]:
+    """Weighted sums over the documents of each query: 1, both click rates, the first one squared, and their product."""
+    inside = (rows.level == 0) | (rows.level == rank)
+    pairs, pair = np.unique(rows.stratum[inside], return_inverse=True)
+    group, of_row = np.unique(rows.cluster[inside] * len(pairs) + pair, return_inverse=True)
+    whose = group % len(pairs)
+    top = rows.level[inside] == 0
+    views, clicks = (
+        [sums_of(of_row, each * side) for side in (top, ~top)] for each in (rows.exposure[inside], rows.counts[inside])
+    )
+
+    def by_pair(values: Floats) -> Floats:
+        return sums_of(whose, values, len(pairs))
+
+    def of_different(one: Floats, other: Floats) -> Floats:
+        """Σ over two different units of the product."""
+        return by_pair(one) * by_pair(other) - by_pair(one * other)
+
+    views_squared, views_both = of_different(views[0], views[0]), of_different(views[0], views[1])
+    usable = (views_squared > 0) & (views_both > 0)
+    first, second = by_pair(views[0])[usable], by_pair(views[1])[usable]
+    weight = first * second / (first + second)
+    columns = (
+        np.ones(len(weight)),
+        by_pair(clicks[0])[usable] / first,
+        by_pair(clicks[1])[usable] / second,
+        (of_different(clicks[0], clicks[0])[usable] / views_squared[usable]),
+        (of_different(clicks[0], clicks[1])[usable] / views_both[usable]),
+    )
+    numbers, place = np.unique(query[pairs[usable]], return_inverse=True)
+    sums = np.zeros((len(numbers), len(columns)))
+    np.add.at(sums, place, np.column_stack([weight * column for column in columns]))
+    return sums, len(numbers)
+
+
+def _line(sums: Floats) -> Floats:
+    """The slope α, the intercept β, the spread between documents and the click rate at rank 1, for each row of sums."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second, squared, product = (sums[:, 1:] / sums[:, :1]).T
+        spread = squared - first * first
+        alpha = (product - first * second) / spread
+    return np.stack([alpha, second - alpha * first, spread, first], axis=1)

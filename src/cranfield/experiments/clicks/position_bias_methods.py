@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 POSITION_BIAS_METHODS: Registry[type[PositionBiasMethod]] = Registry(
     "method of position bias", "position_bias_methods", "cranfield.experiments.clicks.position_bias_methods"
 )
-LEAST_VIEWS = 50  # of a pair of query and document, on average, for an interval of EM: it is biased below
+MIN_VIEWS = 50  # of a pair of query and document, on average, for an interval of EM: it is biased below
 ONE_RANKER = (
     "a log with one ranker only: no document was ranked by two variants of an experiment, or by interleaving; run an A/B "
     "test, interleave, or swap ranks"
@@ -221,7 +221,7 @@ class EM(PositionBiasMethod):
             answer[members] = np.log(examined[members] / examined[members[0]])
             if len(members) > 1:
                 influence[:, members] = _binomial_influence(rows, members, examined, attractive, log.clusters)
-        if len(rows.level) < LEAST_VIEWS * len(strata):
+        if len(rows.level) < MIN_VIEWS * len(strata):
             influence[:] = np.nan
         return RateRatios(answer, reference, seen, influence)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PREFERENCE_RULES: Registry[type[PreferenceRule]] = Registry(
     "rule of click preferences", "click_preference_rules", "cranfield.experiments.clicks.preferences"
 )
-LEAST_VOTES = 3
+MIN_VOTES = 3
 SHOWN = 10  # rows of the table on a screen
 GROUP = "clicks"  # begins the name of each judgment group in files of preferences
 
@@ -91,7 +91,7 @@ class ClickPreferences(Answer):
     votes: Numbers  # for the preferred document
     against: Numbers
     pages: int
-    least_votes: int
+    min_votes: int
     rare: int  # pairs with too few votes
     tied: int
     unknown: int  # queries that no topic asks
@@ -144,17 +144,17 @@ class ClickPreferences(Answer):
 
     def plain(self, how: Layout) -> dict[str, Any]:
         head, *rows = self.rows()
-        facts = ("rule", "pages", "least_votes", "rare", "tied", "unknown")
+        facts = ("rule", "pages", "min_votes", "rare", "tied", "unknown")
         values = [dict(zip(head, row, strict=True)) for row in rows]
         return {**{name: getattr(self, name) for name in facts}, "preferences": plain(values), "notes": self.notes()}
 
     def notes(self, shell: bool = False) -> list[str]:
         notes = []
         if self.rare:
-            advice = "; --least-votes changes this" if shell else ""
+            advice = "; --min-votes changes this" if shell else ""
             pairs = "1 pair has" if self.rare == 1 else f"{self.rare:,} pairs have"
             notes.append(
-                f"{pairs} fewer than {self.least_votes} votes and {'is' if self.rare == 1 else 'are'} left out{advice}"
+                f"{pairs} fewer than {self.min_votes} votes and {'is' if self.rare == 1 else 'are'} left out{advice}"
             )
         if self.tied:
             pairs = "1 pair has" if self.tied == 1 else f"{self.tied:,} pairs have"
@@ -175,7 +175,7 @@ def prefer_by_clicks(
     pages: ResultPages,
     rule: PreferenceRule | str = "skip-above",
     *,
-    least_votes: int = LEAST_VOTES,
+    min_votes: int = MIN_VOTES,
     queries: Mapping[str, str] | None = None,
     where: str = "the topics",
 ) -> ClickPreferences:
@@ -187,7 +187,7 @@ def prefer_by_clicks(
     >>> found.preferred, found.other, found.votes.tolist()
     (['b'], ['a'], [3])
     """
-    refuse_below(1, least_votes=least_votes)
+    refuse_below(1, min_votes=min_votes)
     chosen = PREFERENCE_RULES.named(rule)
     votes = _votes(pages, chosen)
     pairs = pages.pairs
@@ -200,15 +200,15 @@ def prefer_by_clicks(
     named = np.array([topic is not None for topic in topic_of], np.bool_)
     known = named[pairs.query[winner]]
     leads = (count > against) & known
-    enough = count + against >= least_votes
+    enough = count + against >= min_votes
     kept = np.flatnonzero(leads & enough)
     if not len(kept):
         problem = (
-            "no click beats a document that was passed over" if not len(code) else f"no pair has {least_votes} votes"
+            "no click beats a document that was passed over" if not len(code) else f"no pair has {min_votes} votes"
         )
         raise DataError(
             f"{problem}; {chosen.name} needs pages with clicks and skips"
-            + "; choose a lower --least-votes" * bool(len(code))
+            + "; choose a lower --min-votes" * bool(len(code))
         )
     kept = kept[np.lexsort((loser[kept], winner[kept], pairs.query[winner[kept]]))]
     documents = [[pairs.documents[d] for d in pairs.document[side[kept]].tolist()] for side in (winner, loser)]
@@ -221,7 +221,7 @@ def prefer_by_clicks(
         votes=count[kept],
         against=against[kept],
         pages=len(pages),
-        least_votes=least_votes,
+        min_votes=min_votes,
         rare=int((once & ~enough).sum()),
         tied=int((once & enough & (count == against)).sum()),
         unknown=len(set(pairs.query[winner[~known]].tolist())),

@@ -255,6 +255,11 @@ class ClickCounts:
         return views, clicks
 
 
+def as_counts(data: ClickCounts | ResultPages) -> ClickCounts:
+    """The counts of pages; counts unchanged."""
+    return ClickCounts.of(data) if isinstance(data, ResultPages) else data
+
+
 def _sums(code: Numbers, weights: Numbers | Flags | None, size: int) -> Numbers:
     """The sums of whole numbers for each code below `size`; of flags, how many are set."""
     if weights is None:

@@ -35,6 +35,7 @@ MOST_OF_WEIGHT = 0.05
 MOST_ERRORS = 2.0  # of the mean weight from 1
 MOST_NEVER_SHOWN = 0.05
 THE_LOG = "the log"
+ROUNDING = 1e-9  # a smaller share of a rate is an error of rounding
 HUGE = 1e9  # larger rates are written with an exponent
 
 
@@ -155,7 +156,8 @@ class Counterfactual(Answer):
         if abs(value) >= HUGE:
             return f"{value:.4g}"
         errors = [each.error for each in self.estimates] + [each.error for each in self.differences]
-        errors = [error for error in errors if error > 0]
+        rates = [abs(each.value) for each in self.estimates if each.value == each.value]
+        errors = [error for error in errors if error > ROUNDING * max(rates, default=0.0)]
         needed = 1 - math.floor(math.log10(min(errors))) if errors else 0
         return how._replace(digits=min(max(how.digits, needed), 12)).number(value, signed)
 
@@ -263,7 +265,7 @@ def counterfactual(
             values[str(each), ranker.name] = of_pages
     facts = (log.name, len(cut.pages), len(np.unique(cut.unit)), int(cut.clicks.sum()), float(cut.clicks.mean()), level)
     words = probabilities.words if probabilities is not None else "examination of positions"
-    noisy = any(each.error for each in (examination or {}).values())
+    noisy = any(each.error or any(each.covariances) for each in (examination or {}).values())
     differences = tuple(_differences(cut, values, names, level))
     return Counterfactual(*facts, words, noisy, tuple(estimates), differences, tuple(obstacles), (*log.notes, *remarks))
 

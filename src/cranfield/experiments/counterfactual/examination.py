@@ -5,30 +5,54 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from cranfield.base.errors import BadLineError, DataError
 from cranfield.base.parameters import shortened
 from cranfield.formats.csv_tables import DETECTED, HEAD, NumberReader, SeparatedValues, open_table
 from cranfield.formats.streams import json_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from cranfield.base.kernels.table import Floats
 
 RANK, EXAMINATION, METHOD = "rank", "examination", "method"
+COVARIANCES = "log_covariances"
 LIMITS = ("low", "high")
 NORMAL = 1.959964  # of a 95 % interval
 
 
 class Examination(NamedTuple):
-    """How often a rank is examined, relative to rank 1, and the standard error of that; 0 if it is unknown."""
+    """How often a rank is examined, relative to rank 1, and the standard error of that; 0 if it is unknown.
+
+    `covariances` are those of its logarithm with the logarithms of ranks 1, 2, …; without them, errors are independent.
+    """
 
     value: float
     error: float = 0.0
+    covariances: tuple[float, ...] = ()
+
+
+def error_parts(examination: Sequence[Examination]) -> Floats:
+    """Independent errors of the logarithms of ranks 1, 2, …: a column for each part, whose squares add up to the variances.
+
+    >>> error_parts([Examination(1.0), Examination(0.5, 0.05)]).tolist()
+    [[0.0, 0.0], [0.0, 0.1]]
+    """
+    size = len(examination)
+    if any(len(each.covariances) < size for each in examination):
+        return np.diag([each.error / each.value for each in examination])
+    covariance = np.array([each.covariances[:size] for each in examination])
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)), np.float64)
 
 
 def read_examination(path: str) -> dict[int, Examination]:
     """The examination of each rank; ranks without one are left out. Errors follow from the columns low and high.
 
-    A file with several methods is refused: each has another curve.
+    The column log_covariances says which errors ranks have in common. A file with several methods is refused: each has
+    another curve.
     """
     curve: dict[int, Examination] = {}
     methods: dict[str, int] = {}
@@ -46,7 +70,8 @@ def read_examination(path: str) -> dict[int, Examination]:
             error = (limits[1] - limits[0]) / (2 * NORMAL) if len(limits) == len(LIMITS) else 0.0
             if not (math.isfinite(error) and error >= 0):
                 raise BadLineError(path, line, f"expected finite limits with low below high, found {limits}")
-            curve[rank] = Examination(_examination(path, line, cells[EXAMINATION], numbers), error)
+            covariances = _covariances(path, line, cells.get(COVARIANCES, ""), numbers)
+            curve[rank] = Examination(_examination(path, line, cells[EXAMINATION], numbers), error, covariances)
     if not curve:
         raise DataError(f"{path}: expected the examination of each rank, found none")
     return curve
@@ -86,6 +111,13 @@ def _number(path: str, line: int, name: str, typed: str, numbers: NumberReader) 
         return numbers.read(typed, line)
     except ValueError as error:
         raise BadLineError(path, line, f"expected a number as {name}, {error}") from None
+
+
+def _covariances(path: str, line: int, typed: str, numbers: NumberReader) -> tuple[float, ...]:
+    values = tuple(_number(path, line, COVARIANCES, each, numbers) for each in typed.split())
+    if not all(map(math.isfinite, values)):
+        raise BadLineError(path, line, f"expected finite {COVARIANCES}, found {shortened(typed)!r}")
+    return values
 
 
 def _examination(path: str, line: int, typed: str, numbers: NumberReader) -> float:

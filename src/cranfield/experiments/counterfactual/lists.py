@@ -9,9 +9,13 @@ import numpy as np
 from cranfield.base.errors import DataError
 from cranfield.base.parameters import Flag
 from cranfield.experiments.counterfactual.estimator import Estimator, PageValues, Question
+from cranfield.experiments.counterfactual.examination import error_parts
 
 if TYPE_CHECKING:
     from cranfield.base.kernels.table import Floats
+
+
+LARGEST_STEP = 0.5  # of the logarithm of an examination
 
 
 def _by_row(question: Question, weights: Floats) -> PageValues:
@@ -91,15 +95,19 @@ class PositionBased(Estimator):
     def estimate(self, question: Question) -> PageValues:
         examined, errors = self._of_positions(question)
         plain = self._with(question, examined)
-        shifts = [self._shift(question, examined, place, errors[place]) for place in np.flatnonzero(errors).tolist()]
-        return plain._replace(shifts=np.array(shifts, np.float64))
+        slopes = [
+            self._slope(question, examined, place, each) for place, each in enumerate(np.linalg.norm(errors, axis=1))
+        ]
+        return plain._replace(shifts=errors.T @ np.array(slopes, np.float64))
 
-    def _shift(self, question: Question, examined: Floats, place: int, error: float) -> float:
-        """The change of the estimate if the examination of a position changes by its error."""
+    def _slope(self, question: Question, examined: Floats, place: int, error: float) -> float:
+        """The change of the estimate by the logarithm of the examination of a position, over about its standard error."""
+        if not error > 0:
+            return 0.0
         step = np.zeros(len(examined))
-        step[place] = min(error, examined[place] / 2)
-        up, down = (self._with(question, examined + sign * step).values.mean() for sign in (1, -1))
-        return float((up - down) / 2 * error / step[place])
+        step[place] = min(error, LARGEST_STEP)
+        up, down = (self._with(question, examined * np.exp(sign * step)).values.mean() for sign in (1, -1))
+        return float((up - down) / 2 / step[place])
 
     @staticmethod
     def _with(question: Question, examined: Floats) -> PageValues:
@@ -127,7 +135,7 @@ class PositionBased(Estimator):
 
     @staticmethod
     def _of_positions(question: Question) -> tuple[Floats, Floats]:
-        """The examination by position and its errors; DataError if one is needed that is unknown."""
+        """The examination by position (from 0) and the parts of its errors; DataError if one is needed that is unknown."""
         log = question.log
         deepest = max(int(log.position.max(initial=1)), int(question.placements.rank.max(initial=1)))
         lacking = [position for position in range(1, deepest + 1) if position not in question.examination]
@@ -141,4 +149,6 @@ class PositionBased(Estimator):
                 f"--depth {lacking[0] - 1} leaves out the positions below"
             )
         each = [question.examination[position] for position in range(1, deepest + 1)]
-        return np.array([0.0, *(one.value for one in each)]), np.array([0.0, *(one.error for one in each)])
+        errors = np.zeros((deepest + 1, deepest))
+        errors[1:] = error_parts(each)
+        return np.array([0.0, *(one.value for one in each)]), errors

@@ -19,18 +19,36 @@ import numpy as np
 from cranfield.base.errors import ConventionError, DataError
 from cranfield.base.parameters import real, shortened
 from cranfield.base.text_layout import counted
+from cranfield.experiments.clicks.page_faults import (
+    HOLES,
+    MISPLACED,
+    NO_QUERY,
+    NOT_SHOWN,
+    ORPHAN,
+    TWICE,
+    FaultCounter,
+    PageFault,
+    holes_problem,
+    misplaced_problem,
+    no_query_problem,
+    not_shown_problem,
+    orphan_problem,
+    twice_problem,
+)
 from cranfield.experiments.clicks.result_pages import ResultPages
 from cranfield.formats.event_files.logged_bandit import PROPENSITY
 from cranfield.formats.query_text import normalised
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cranfield.base.kernels.table import Floats
     from cranfield.experiments.clicks.result_pages import Numbers
     from cranfield.experiments.log import EventSource
 
 BATCH = 10_000  # rows read at a time
+UNLIKELY = 1e-6  # the chance of a log below which its propensities are wrong
+LEAST = 1e-100  # a smaller probability counts as this
 SHUFFLED, LISTS = "shuffled", "lists"
 RANDOMISED = {
     SHUFFLED: "every order of a page's documents is equally likely",
@@ -48,6 +66,7 @@ class Impression(NamedTuple):
     shown: tuple[str, ...]
     position: int  # of the first document
     propensity: str | None
+    alone: bool = False  # whether it is one document of its page, whose others have impressions of their own
 
 
 class Click(NamedTuple):
@@ -56,6 +75,7 @@ class Click(NamedTuple):
     where: str
     search: str
     document: str
+    position: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +231,19 @@ class LoggedPages:
             "only the position-based estimator reads such a log, with --position-bias FILE"
         )
 
+    def _refuse_unlikely(self, chances: list[float]) -> None:
+        """Raise DataError if each query has one list, and the propensities say that chance hardly ever does that."""
+        if self.varied_queries:
+            return
+        again = np.ones(len(chances), np.bool_)
+        again[np.unique(self.query, return_index=True)[1]] = False
+        if np.log(np.maximum(chances, LEAST))[again].sum() < math.log(UNLIKELY):
+            raise DataError(
+                f"{self.name}: one list for each query ({len(np.unique(self.query)):,} in all), which the propensities give a "
+                f"chance below {UNLIKELY:g}; so a single ranker made this log and its propensities are wrong; "
+                "only the position-based estimator reads such a log, with --position-bias FILE"
+            )
+
     def _stated(self) -> Probabilities:
         stated = self.propensity or ()
         if all(set(each) == {1.0} for each in stated):
@@ -218,6 +251,9 @@ class LoggedPages:
                 f"{self.name}: every propensity is 1, so a single ranker made this log; "
                 "only the position-based estimator reads such a log, with --position-bias FILE"
             )
+        self._refuse_unlikely(
+            [math.prod(each[:n]) for each, n in zip(stated, self.pages.lengths.tolist(), strict=True)]
+        )
         words = "propensities of the log"
         if (self.whole_length == 1).all():
             single = np.array([each[0] for each in stated], np.float64)
@@ -270,28 +306,24 @@ def read_logged_pages(
     needs_attribute: bool = False,
     lenient: bool = False,
 ) -> LoggedPages:
-    """Pages with their clicks. `lenient` leaves out clicks without a page or on a document that it does not show."""
-    shown: dict[str, Impression] = {}
-    repeats = empty = 0
-    for each in impressions:
-        empty += not each.shown
-        repeats += each.search in shown
-        if each.shown and each.search not in shown:
-            _refuse_twice(each)
-            shown[each.search] = each
+    """Pages with their clicks. `lenient` leaves out pages and clicks with a fault, and counts them."""
+    faults = FaultCounter(lenient)
+    shown, repeats, empty = _pages_by_search(impressions, faults)
+    _refuse_lacking_queries(shown, faults)
     clicked: dict[str, set[str]] = {}
-    lost = 0
     for click in clicks:
         page = shown.get(click.search)
-        problem = _misplaced(click, page)
-        if problem and not lenient:
-            raise DataError(f"{click.where}: {problem} (--lenient leaves such clicks out)")
-        lost += bool(problem)
-        if not problem:
+        if page is not None and not page.shown:  # a page that was left out takes its clicks along
+            continue
+        fault, problem = _fault(click, page)
+        if fault is not None:
+            faults.refuse(1, fault, f"{click.where}: {problem}")
+        else:
             clicked.setdefault(click.search, set()).add(click.document)
-    if not shown:
-        raise DataError(f"{name}: expected impressions with the documents that were shown, found none")
-    one_by_one = list(shown.values())
+    one_by_one = [each for each in shown.values() if each.shown]
+    if not one_by_one:
+        left_out = f", left out {', '.join(faults.left_out())}" if faults.faults else ""
+        raise DataError(f"{name}: expected impressions with the documents that were shown, found none{left_out}")
     nothing: set[str] = set()
     pages = ResultPages.of(
         (normalised(each.query), each.shown, [document in clicked.get(each.search, nothing) for document in each.shown])
@@ -302,29 +334,82 @@ def read_logged_pages(
     notes = [
         f"{counted(number, what)} left out: {why}"
         for number, what, why in (
-            (lost, "click", "no page shows the document for this search"),
             (repeats, "impression", "the search had one before"),
             (empty, "impression", "no document is shown"),
         )
         if number
     ]
+    notes += [f"left out: {each}" for each in faults.left_out()]
     first = np.array([each.position for each in one_by_one], np.int64)
     propensity = _propensities(one_by_one, attribute, needs_attribute)
     return LoggedPages(name, replace(pages, unit=unit), first, propensity, pages.lengths, tuple(notes))
 
 
-def _refuse_twice(page: Impression) -> None:
-    if len(set(page.shown)) < len(page.shown):
-        twice = next(each for place, each in enumerate(page.shown) if each in page.shown[:place])
-        raise DataError(f"{page.where}: expected each document once on a page, found {shortened(twice)!r} twice")
+def _pages_by_search(impressions: Iterable[Impression], faults: FaultCounter) -> tuple[dict[str, Impression], int, int]:
+    """The page of each search, and the numbers of impressions left out: repeated ones, and ones without documents.
+
+    A page with a fault that was left out has no documents.
+    """
+    shown: dict[str, Impression] = {}
+    alone: dict[str, list[Impression]] = {}
+    repeats = empty = 0
+    for each in impressions:
+        if each.alone:
+            alone.setdefault(each.search, []).append(each)
+            continue
+        empty += not each.shown
+        repeats += each.search in shown
+        if each.shown and each.search not in shown:
+            twice = len(set(each.shown)) < len(each.shown)
+            if twice:
+                faults.refuse(1, TWICE, f"{each.where}: {twice_problem(each.search, each.shown)}")
+            shown[each.search] = each._replace(shown=()) if twice else each
+    for search, documents in alone.items():
+        if search in shown:
+            repeats += len(documents)
+        else:
+            shown[search] = _assembled(documents, faults)
+    return shown, repeats, empty
 
 
-def _misplaced(click: Click, page: Impression | None) -> str:
+def _assembled(documents: list[Impression], faults: FaultCounter) -> Impression:
+    """The page whose documents came one by one, each with its position; without documents if it was left out."""
+    first, places = documents[0], sorted({(each.position, each.shown[0]) for each in documents})
+    positions, shown = [place for place, _ in places], tuple(document for _, document in places)
+    if positions != [*range(1, len(positions) + 1)]:
+        faults.refuse(1, HOLES, f"{first.where}: {holes_problem(first.search, positions)}")
+        shown = ()
+    elif len(set(shown)) < len(shown):
+        faults.refuse(1, TWICE, f"{first.where}: {twice_problem(first.search, shown)}")
+        shown = ()
+    if len({each.propensity for each in documents}) > 1:
+        raise DataError(
+            f"{first.where}: the impressions of search {shortened(first.search)!r} have different propensities; log one "
+            "impression with `shown` and the probability of the page"
+        )
+    return first._replace(shown=shown, position=1)
+
+
+def _refuse_lacking_queries(shown: dict[str, Impression], faults: FaultCounter) -> None:
+    """Take the documents of pages without a query, if others have one: a log without any is one of a single question."""
+    lacking = [each for each in shown.values() if not normalised(each.query)]
+    if len(lacking) == len(shown):
+        return
+    for each in lacking:
+        faults.refuse(1, NO_QUERY, f"{each.where}: {no_query_problem(each.search)}")
+        shown[each.search] = each._replace(shown=())
+
+
+def _fault(click: Click, page: Impression | None) -> tuple[PageFault | None, str]:
+    """The fault of a click in words; None if it has none."""
     if page is None:
-        return f"a click without its impression: no page of search {shortened(click.search)!r} is in the log"
+        return ORPHAN, orphan_problem(click.search, click.document)
     if click.document not in page.shown:
-        return f"a click on {shortened(click.document)!r}, which the page of search {shortened(click.search)!r} does not show"
-    return ""
+        return NOT_SHOWN, not_shown_problem(click.search, click.document)
+    position = page.position + page.shown.index(click.document)
+    if click.position is not None and click.position != position:
+        return MISPLACED, misplaced_problem(click.search, click.document, click.position, position)
+    return None, ""
 
 
 def _propensities(pages: list[Impression], attribute: str, needed: bool) -> tuple[tuple[float, ...], ...] | None:
@@ -366,6 +451,22 @@ def _propensity(page: Impression, attribute: str) -> tuple[float, ...]:
     return tuple(map(float, numbers))
 
 
+def _impression(
+    where: str,
+    unit: str,
+    search: str,
+    query: str,
+    shown: Sequence[str] | None,
+    document: str | None,
+    position: int | None,
+    propensity: str | None,
+) -> Impression:
+    """An impression of a whole page, or of one document of it."""
+    if not shown and document is not None and position is not None:
+        return Impression(where, unit, search, query, (document,), position, propensity, alone=True)
+    return Impression(where, unit, search, query, tuple(shown or ()), position or 1, propensity)
+
+
 def pages_of_log(log: EventSource, name: str, attribute: str | None, lenient: bool) -> LoggedPages:
     """The pages of an event log."""
     from cranfield.experiments.log import connect, duckdb_in_words
@@ -374,7 +475,7 @@ def pages_of_log(log: EventSource, name: str, attribute: str | None, lenient: bo
     with duckdb_in_words(name, log.files()):
         log.relation(connection).create_view("cranfield_events", replace=True)
         clicks = connection.execute(
-            "SELECT event_id, search, document FROM cranfield_events WHERE kind = 'click' ORDER BY time, event_id"
+            "SELECT event_id, search, document, position FROM cranfield_events WHERE kind = 'click' ORDER BY time, event_id"
         ).fetchall()
 
     def where(event: str) -> str:
@@ -383,7 +484,8 @@ def pages_of_log(log: EventSource, name: str, attribute: str | None, lenient: bo
     def impressions() -> Iterator[Impression]:
         with duckdb_in_words(name, log.files()):
             connection.execute(
-                "SELECT event_id, unit, search, coalesce(query, ''), shown, position, attributes[?] FROM cranfield_events "
+                "SELECT event_id, unit, search, coalesce(query, ''), shown, document, position, attributes[?] "
+                "FROM cranfield_events "
                 "WHERE kind = 'impression' ORDER BY time, event_id",
                 [attribute or PROPENSITY],
             )
@@ -392,13 +494,13 @@ def pages_of_log(log: EventSource, name: str, attribute: str | None, lenient: bo
                 rows = connection.fetchmany(BATCH)
             if not rows:
                 return
-            for event, unit, search, query, shown, position, propensity in rows:
-                yield Impression(where(event), unit, search, query, tuple(shown or ()), position or 1, propensity)
+            for event, *rest in rows:
+                yield _impression(where(event), *rest)
 
     return read_logged_pages(
         name,
         impressions(),
-        (Click(where(event), search, document) for event, search, document in clicks),
+        (Click(where(event), *rest) for event, *rest in clicks),
         attribute=attribute or PROPENSITY,
         needs_attribute=attribute is not None,
         lenient=lenient,
@@ -414,10 +516,18 @@ def pages_of_events(name: str, events: Iterator[tuple[int, Any]], attribute: str
         if event.kind == "impression":
             attributes: Mapping[str, str] = event.attributes or {}
             propensity = attributes.get(attribute or PROPENSITY)
-            page = (event.unit, event.search, event.query or "", event.shown or (), event.position or 1, propensity)
-            impressions.append(Impression(where, *page))
+            page = (
+                event.unit,
+                event.search,
+                event.query or "",
+                event.shown,
+                event.document,
+                event.position,
+                propensity,
+            )
+            impressions.append(_impression(where, *page))
         elif event.kind == "click":
-            clicks.append(Click(where, event.search, event.document))
+            clicks.append(Click(where, event.search, event.document, event.position))
     return read_logged_pages(
         name,
         impressions,
