@@ -108,8 +108,8 @@ def test_kappa_against_its_definition() -> None:
     ("tau", "words"),
     [
         ((0.8, 0.65, 0.95), "would have ranked the runs much as people do: tau .80 [.65, .95]"),
-        ((0.8, 0.1, 1.0), "more alike than unlike people: tau .80 [.10, 1.00]"),
-        ((0.3, -0.2, 0.8), "is not settled: tau .30 [-.20, .80]"),
+        ((0.8, 0.1, 1.0), "closer to people's order than to its reverse: tau .80 [.10, 1.00]"),
+        ((0.3, -0.2, 0.8), "it is not settled whether these clicks rank the runs as people do: tau .30 [-.20, .80]"),
         ((-0.5, -0.9, -0.1), "against people's order: tau -.50 [-.90, -.10]"),
         ((0.33, np.nan, np.nan), "have tau .33, and so in every resample of the 20 topics: there is no interval"),
         ((np.nan, np.nan, np.nan), "cannot be compared"),

@@ -231,7 +231,7 @@ def test_all_models_are_compared_and_the_first_is_best(example):
     assert cascade["impossible"] > 0
     text = cranfield("online", "clicks", LOG, "--model", "all")
     assert text.out.startswith(f"{content['best']} explains the held-out searches best")
-    assert "CM: 102 of 547 searches have clicks that the model holds to be impossible" in text.err
+    assert "CM: 102 of 547 searches have clicks that are impossible under the model" in text.err
 
 
 def test_a_model_that_the_log_does_not_determine_comes_last_with_its_reason(tmp_path):

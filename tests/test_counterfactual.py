@@ -627,7 +627,7 @@ REFUSED: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
         {},
         r":3: no propensity, which other impressions have \(1 page of 2",
     ),
-    "none at all": ([A_B] * 3, {}, "no propensities, and no estimator works without"),
+    "none at all": ([A_B] * 3, {}, "no propensities, which every estimator but position-based needs"),
     "another attribute": ([FOUR[0]], {"propensity": "pscore"}, "no impression has the attribute 'pscore'"),
     "one list per query": (
         [A_B] * 3,

@@ -404,7 +404,7 @@ def _sampled_plan(
         reason = str(problem)
     for size in sizes or ():
         refuse_below(2, **{"the number of topics": size})
-    grid = round_sizes(needed or plan.known, n) if sizes is None else tuple(sorted({int(size) for size in sizes}))
+    grid = round_sizes(needed or plan.largest, n) if sizes is None else tuple(sorted({int(size) for size in sizes}))
     curve = tuple(plan.power(size, target) for size in grid)
     numbers = needed, plan.power(n, target), plan.detectable(n, question.power)
     by_test = ByTest(DESIGN_TEST, "mean", *numbers, curve, reason=reason)

@@ -82,7 +82,7 @@ class StratumShare(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TopicCoverage(Answer):
-    """What share of traffic topics cover, themselves and as a sample."""
+    """The share of traffic of the topics' own queries, and the share that the topics represent as a sample."""
 
     where: str
     traffic: QueryTraffic
@@ -103,10 +103,11 @@ class TopicCoverage(Answer):
         """The share that the topics represent, and their own."""
         topics, own, where = counted(len(self.topics), "topic"), share_text(self.own), self.traffic.where
         if self.represented is None:
-            return f"The queries of {topics} are {own} of the searches in {where}."
+            return f"The queries of {topics} make up {own} of the searches in {where}."
         rest = 1 - self.represented.share
         others = f" The other {share_text(rest)} are for queries that could not be drawn." if rest > 1e-9 else ""
-        return f"{topics} represent {self.represented.text()} of the searches in {where}, and are {own} themselves.{others}"
+        represented = f"{topics} represent {self.represented.text()} of the searches in {where}"
+        return f"{represented}; their own queries make up {own}.{others}"
 
     def drift(self) -> str:
         """Whether the shares of queries have moved; empty without a test."""

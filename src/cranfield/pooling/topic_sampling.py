@@ -431,7 +431,7 @@ class TopicSample(Answer):
         return sum(topic.frequency for topic in self.topics) / self.traffic.everything
 
     def verdict(self) -> str:
-        """What was drawn, and which share of traffic it represents."""
+        """The number of topics, and the share of traffic that they represent."""
         traffic, own = self.traffic, share_text(self.own_share)
         drawn = f"{counted(len(self), 'topic')} drawn from {_queries(len(traffic))} ({self.design})"
         if not self.design.reaches_all:
@@ -440,8 +440,8 @@ class TopicSample(Answer):
             return f"{drawn}: {are} {own} of the searches in {traffic.where} and {represent} no others."
         whole = f"{share_text(traffic.covered)} of the searches in {traffic.where}"
         if len(self) == 1:
-            return f"{drawn}: it represents {whole}, and is {own} itself."
-        return f"{drawn}: they represent {whole}, and are {own} themselves."
+            return f"{drawn}: it represents {whole}, and its own query makes up {own}."
+        return f"{drawn}: they represent {whole}, and their own queries make up {own}."
 
     def content(self, how: Layout) -> Iterable[Part]:
         yield self.verdict()

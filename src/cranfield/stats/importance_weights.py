@@ -62,7 +62,7 @@ def clustered_interval(values: Floats, cluster: Ints, level: float = 0.95, varia
 
 
 class WeightSupport(NamedTuple):
-    """What a weighted mean rests on: as many values of equal weight, as many rewards, and the weights themselves."""
+    """The support of a weighted mean: its effective size, its effective rewards, and its weights."""
 
     effective_size: float  # (Σw)² / Σw²
     effective_rewards: float  # (Σwy)² / Σ(wy)²

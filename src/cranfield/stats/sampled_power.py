@@ -8,7 +8,7 @@ is Σ π'_i / π_i, and the expected variance
     e'_i = u_i (y_i − μ) / π'_i,  ē'_h = Σ a'_i e'_i
 
 which at k = 1 is the variance of `sampled_means`. So a larger sample gains twice: more items are drawn, and more become
-certain and add no error. Plans end where too few of the items at hand would still be drawn by chance (`known`): nothing
+certain and add no error. Plans end where too few of the items at hand would still be drawn by chance (`largest`): nothing
 is known of the spread of rarer ones.
 """
 
@@ -72,16 +72,16 @@ class SampledDifferences:
 
     def sample_size(self, difference: float, power: float = 0.8) -> int:
         """The smallest sample that finds the difference with at least this power."""
-        low, high = self._fewest, self.known
+        low, high = self._fewest, self.largest
         if self.power(high, difference) < power:
-            raise DataError(f"{high:,} do not find it, and the sample says too little of larger ones")
+            raise DataError(f"{high:,} do not find it, and the sample does not support plans for more")
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self.power(middle, difference) >= power else (middle + 1, high)
         return low
 
     @cached_property
-    def known(self) -> int:
+    def largest(self) -> int:
         """The largest sample whose error can be planned."""
         low, high = len(self.sample.weights), self.population
         while low < high:

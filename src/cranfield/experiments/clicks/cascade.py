@@ -74,7 +74,7 @@ class CM(ClickModel):
 
 
 class _ReadingOn(FittedByEM):
-    """What DCM and SDBN have in common: after a click, users read on or stop, by a key of the click."""
+    """The common part of DCM and SDBN: after a click, users read on or stop, by a key of the click."""
 
     from_the_top = True
     no_click = no_click_parameter()
@@ -95,7 +95,7 @@ class _ReadingOn(FittedByEM):
         return self._fitted(counts, maximise(self, start, self.tails(data).expect))
 
     def tails(self, pages: ResultPages) -> ClickTails:
-        """What is certain on the pages, and the documents below each last click, for EM."""
+        """The certain counts of the pages, and the documents below each last click, for EM."""
         counts = ClickCounts.of(pages)
         skip_unclicked = self.no_click == UNEXAMINED
         return ClickTails.of(pages, counts, self._keys(pages), self._size(counts), skip_unclicked, self._stops())

@@ -1,4 +1,4 @@
-"""What a log of clicks looks like: clicks and examination by rank, and click-through by judged grade.
+"""A summary of a log of clicks: clicks and examination by rank, and click-through by judged grade.
 
 Examination by rank is what a click model says: the clicks that it expects at a rank, over those it would expect there if
 users examined every document, relative to rank 1. That definition needs no parameter of a family, so it serves every model.
@@ -363,17 +363,17 @@ def _by_grade(
     views = np.bincount(pages.pair, minlength=pairs).astype(np.float64)
     clicks = np.bincount(pages.pair, weights=pages.clicked, minlength=pairs)
     seen, judged = views > 0, ~np.isnan(grades)
-    kept = seen & judged & (views >= min_views)
-    numbers = int(kept.sum()), int((seen & judged & ~kept).sum()), int((seen & ~judged).sum())
-    values = np.unique(grades[kept])
+    enough = seen & judged & (views >= min_views)
+    numbers = int(enough.sum()), int((seen & judged & ~enough).sum()), int((seen & ~judged).sum())
+    values = np.unique(grades[enough])
     if len(values) > MOST_GRADES:
         raise DataError(f"expected at most {MOST_GRADES} grades, found {len(values)} values; use judgments with grades")
-    known = ~np.isnan(examined)
-    examined_views = np.bincount(pages.pair[known], weights=examined[known], minlength=pairs)
-    examined_clicks = np.bincount(pages.pair[known], weights=pages.clicked[known], minlength=pairs)
+    has_examination = ~np.isnan(examined)
+    examined_views = np.bincount(pages.pair[has_examination], weights=examined[has_examination], minlength=pairs)
+    examined_clicks = np.bincount(pages.pair[has_examination], weights=pages.clicked[has_examination], minlength=pairs)
     rows = []
     for grade in values:
-        own = kept & (grades == grade)
+        own = enough & (grades == grade)
         query = np.unique(pages.pairs.query[own], return_inverse=True)[1]
         share = np.bincount(query, weights=clicks[own]) / np.bincount(query, weights=views[own])
         with np.errstate(invalid="ignore"):

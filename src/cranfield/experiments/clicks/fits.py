@@ -136,7 +136,7 @@ class ClickModelFit(Answer):
         assert self.split is not None
         if self.quality.impossible:
             which = f"{self.quality.impossible:,} of {_searches(self.split.pages)}"
-            likelihood = f"log-likelihood -inf ({which} have clicks that the model holds to be impossible)"
+            likelihood = f"log-likelihood -inf ({which} have clicks that are impossible under the model)"
         else:
             likelihood = f"log-likelihood {how.number(self.quality.log_likelihood)}"
         perplexity = how.number(self.quality.perplexity)
@@ -172,8 +172,8 @@ class ClickModelFit(Answer):
 
     def _pair_table(self, how: Layout) -> Table:
         often = self.seen[self.views[self.seen] >= SEEN]
-        chosen = often if len(often) else self.seen
-        order = chosen[np.argsort(-self.fitted.attractiveness[chosen], kind="stable")]
+        candidates = often if len(often) else self.seen
+        order = candidates[np.argsort(-self.fitted.attractiveness[candidates], kind="stable")]
         some = (
             order if how.every or len(order) <= 2 * EXTREMES else np.concatenate((order[:EXTREMES], order[-EXTREMES:]))
         )
@@ -221,7 +221,7 @@ class ClickModelFit(Answer):
     def notes(self, shell: bool = False) -> list[str]:
         notes = [*self.remarks, *self.fitted.check()]
         if self.split is not None:
-            both = "quality is of a fit to the other searches, parameters are of a fit to all"
+            both = "the quality is of a fit to the other searches, the parameters of a fit to all searches"
             notes += [f"{self.split.sentence()}: {both}", *self.split.notes()]
         if not self.fitted.model.values_documents:
             notes.append(f"{self.fitted.model.name} says nothing about single documents")
@@ -262,7 +262,7 @@ class ClickModelComparison(Answer):
         if not self.rivals:
             return f"{best} explains the held-out searches best."
         return (
-            f"{best} explains the held-out searches best, but they do not tell it apart from {name_list(self.rivals)}."
+            f"{best} explains the held-out searches best, but not significantly better than {name_list(self.rivals)}."
         )
 
     def content(self, how: Layout) -> Iterator[Part]:
@@ -313,7 +313,7 @@ class ClickModelComparison(Answer):
                 missing.setdefault(each.problem, []).append(each.model)
             elif each.quality is not None and each.quality.impossible:
                 number = f"{each.quality.impossible:,} of {_searches(self.split.pages)}"
-                notes.append(f"{each.model}: {number} have clicks that the model holds to be impossible")
+                notes.append(f"{each.model}: {number} have clicks that are impossible under the model")
         for problem, models in missing.items():
             notes.append(f"{name_list(models)} {'was' if len(models) == 1 else 'were'} not fitted: {problem}")
         intervals = "intervals are over units, and hold for all pairs of models at once (Bonferroni)"
@@ -382,7 +382,7 @@ def hold_out(log: ClickLog, share: float, seed: int = 0) -> HeldOut:
     if min(sides) < FEWEST:
         raise DataError(
             f"expected {FEWEST} units to fit and {FEWEST} to hold out, found {sides[0]} and {sides[1]}; "
-            "another --holdout or --seed may do, and --holdout 0 holds none out"
+            "try another --holdout or --seed; --holdout 0 skips the test"
         )
     return answer
 
@@ -404,7 +404,7 @@ class Quality(NamedTuple):
     log_likelihood: float  # mean over pages of the mean over their documents
     perplexity: float  # mean over ranks
     perplexity_at_rank: tuple[float, ...]
-    impossible: int  # pages with a click that the model holds to be impossible, or a certain one that is missing
+    impossible: int  # pages with a click that is impossible under the model, or without one that is certain
 
 
 def quality(fitted: FittedClickModel, pages: ResultPages) -> tuple[Quality, Floats]:
@@ -424,7 +424,7 @@ class Lead(NamedTuple):
 
 
 def leads(logs: Sequence[Floats], best: int, pages: ResultPages, confidence: float = LEVEL) -> list[Lead]:
-    """The lead of the best model over each model; NaN limits if a model holds a page to be impossible."""
+    """The lead of the best model over each model; NaN limits if a page is impossible under a model."""
     finite = sum(bool(np.isfinite(each).all()) for each in logs)
     tail = (1 - confidence) / 2 / max(math.comb(finite, 2), 1)
     return [_lead(logs[best] - each if np.isfinite(each).all() else None, pages, tail) for each in logs]

@@ -111,7 +111,7 @@ class FittedClickModel(ABC):
     def page_log_likelihoods(self, pages: ResultPages) -> Floats:
         """The log-likelihood of each page: the mean over its rows of log P(click or not | clicks above).
 
-        A click that the model holds to be impossible makes it -inf.
+        A click that is impossible under the model makes it -inf.
         """
         logs = log_probabilities(self.conditional(pages), pages.clicked)
         return np.bincount(pages.page, logs, len(pages)) / np.maximum(pages.lengths, 1)

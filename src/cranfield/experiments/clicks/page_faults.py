@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PageFault(NamedTuple):
-    """A kind of fault in words: one of them, and several."""
+    """A kind of fault, as words for one and for several."""
 
     one: str
     several: str

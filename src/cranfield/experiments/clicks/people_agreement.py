@@ -94,10 +94,12 @@ class ClickAgreement(Answer):
         if tau.low > HIGH:
             return f"these clicks would have ranked the runs much as people do{by}: {interval}"
         if tau.low > 0:
-            return f"these clicks would have ranked the runs more alike than unlike people{by}: {interval}"
+            return (
+                f"these clicks would have ranked the runs closer to people's order than to its reverse{by}: {interval}"
+            )
         if tau.high < 0:
             return f"these clicks would have ranked the runs against people's order{by}: {interval}"
-        return f"whether these clicks rank the runs as people do is not settled{by}: {interval}"
+        return f"it is not settled whether these clicks rank the runs as people do{by}: {interval}"
 
     def _about_documents(self, how: Layout) -> str:
         auc = self.others[0]

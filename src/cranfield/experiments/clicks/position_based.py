@@ -178,7 +178,7 @@ def refuse_long_pages(ranks: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class FittedPositionBased(FittedScan):
-    """What PBM and UBM have in common once fitted."""
+    """The common part of fitted PBM and UBM."""
 
     examination: Floats
     connected: Numbers

@@ -362,13 +362,13 @@ def _gaps(estimate: RateRatios, clicks: Numbers) -> Iterator[str]:
     places = [place for place in range(len(clicks)) if clicks[place]]
     seen = _grouped(places, [int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.seen)])
     if len(seen) > 1:
-        yield f"{_joined(seen)} are not connected: no document was seen at {'both' if len(seen) == 2 else 'two of them'}"
+        yield f"{_named_parts(seen)} are not connected: no document was seen at {'both' if len(seen) == 2 else 'two of them'}"
     for ranks in seen:
         parts = _grouped([rank - 1 for rank in ranks], [
             int(each) if each >= 0 else -place - 1 for place, each in enumerate(estimate.reference)
         ])  # fmt: skip
         if len(parts) > 1:
-            yield f"{_joined(parts)} are not connected: too few clicks on documents that were seen at both"
+            yield f"{_named_parts(parts)} are not connected: too few clicks on documents that were seen at both"
 
 
 def _grouped(places: Sequence[int], groups: Sequence[int]) -> list[list[int]]:
@@ -379,7 +379,7 @@ def _grouped(places: Sequence[int], groups: Sequence[int]) -> list[list[int]]:
     return list(ranks.values())
 
 
-def _joined(groups: Sequence[Sequence[int]]) -> str:
+def _named_parts(groups: Sequence[Sequence[int]]) -> str:
     *others, last = (in_words(group) for group in groups)
     return f"{', '.join(others)} and {last}"
 

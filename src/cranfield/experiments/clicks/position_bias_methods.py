@@ -126,7 +126,7 @@ class Harvested(PositionBiasMethod):
 
 
 class AllPairs(Harvested):
-    """Compares each two ranks over the documents that some ranker puts at the one and another ranker at the other.
+    """Compares every two ranks, over the documents that one ranker puts at the first and another ranker at the second.
 
     Clicks are weighted by one over the pages of the rankers that put the document there. Needs an A/B test.
     """

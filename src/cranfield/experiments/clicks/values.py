@@ -1,4 +1,4 @@
-"""What clicks say about a document: the values that judgments from clicks take, each with a posterior.
+"""The values of judgments from clicks, each with a posterior.
 
 The posterior of a parameter of a click model is the Beta distribution with the fitted value as its mean and with the
 information of the log: a page counts as much as it tells about the parameter, if all other parameters are known. For
@@ -31,7 +31,7 @@ TINY = 1e-12
 
 
 class ClickValue(Registered, ABC):
-    """What a judgment from clicks says about a document for a query."""
+    """The value that clicks give a document for a query."""
 
     registry = CLICK_VALUES
     formula: ClassVar[str]
@@ -134,8 +134,8 @@ def attractiveness_posteriors(pages: ResultPages, fitted: FittedClickModel) -> B
     own = a[pages.pair]
     if fitted.model.from_the_top:  # users came down to the last click, and examined everything on the way
         chance = np.where(rank <= np.repeat(pages.last_click, pages.lengths), own, chance)
-    told = np.where(pages.clicked, 1 / own**2, (chance / own / (1 - chance)) ** 2)
-    information = _by_pair(pages, told, len(a))
+    information = np.where(pages.clicked, 1 / own**2, (chance / own / (1 - chance)) ** 2)
+    information = _by_pair(pages, information, len(a))
     return _posteriors(a, information, fitted)
 
 
@@ -157,10 +157,10 @@ def satisfaction_posteriors(pages: ResultPages, fitted: FittedClickModel) -> Bet
     silent_after = np.repeat(silent, pages.lengths)
     own = s[pages.pair]
     further = np.clip((silent_after - own) / (1 - own), 0, 1)  # no click follows, if this one did not satisfy
-    told = np.where(
+    information = np.where(
         rank == last, ((1 - further) / np.maximum(own + (1 - own) * further, TINY)) ** 2, 1 / (1 - own) ** 2
     )
-    information = _by_pair(pages, np.where(pages.clicked, told, 0.0), len(s))
+    information = _by_pair(pages, np.where(pages.clicked, information, 0.0), len(s))
     return _posteriors(s, information, fitted)
 
 

@@ -1,4 +1,4 @@
-"""Counterfactual estimates of one or more rankers, with what they rest on, and their differences.
+"""Counterfactual estimates of one or more rankers, with their support, and their differences.
 
 An estimate without support looks like any other number. So each has its effective size, its effective clicks, its
 weights and the share of the new lists that was never shown, and a sentence says which of them is too little.
@@ -40,7 +40,7 @@ HUGE = 1e9  # larger rates are written with an exponent
 
 
 class Estimate(NamedTuple):
-    """The clicks per page that a ranker would get, by one estimator, and what this rests on."""
+    """The clicks per page that a ranker would get, by one estimator, with the support of the estimate."""
 
     run: str
     estimator: str
@@ -73,7 +73,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Counterfactual(Answer):
-    """The clicks per page that rankers would get which were never shown, estimated from the log of others."""
+    """The clicks per page that new rankers would get, estimated from the log of others."""
 
     log: str
     pages: int
@@ -253,13 +253,13 @@ def counterfactual(
     answered, remarks = _answered(log, rankers)
     cut = answered if depth is None else answered.cut(depth)
     probabilities = None if _only_examined(estimators) else cut.probabilities(randomised)
-    chosen, obstacles = _usable(estimators, cut, probabilities, examination)
+    usable, obstacles = _usable(estimators, cut, probabilities, examination)
     estimates: list[Estimate] = []
     values: dict[tuple[str, str], PageValues] = {}
     for ranker in rankers:
         question = Question(cut, ranker, probabilities, examination or {})
         _refuse_unknown(question)
-        for each in chosen:
+        for each in usable:
             of_pages = each.estimate(question)
             estimates.append(_estimate(question, each, of_pages, level))
             values[str(each), ranker.name] = of_pages
@@ -321,9 +321,9 @@ def _usable(
             usable.append(each)
     if not usable:
         raise DataError(
-            f"{log.name}: its pages have no propensities, and no estimator works without; --propensity names the "
-            "attribute that holds them, --randomised declares a randomised log, and --position-bias gives the examination "
-            "of each rank, for the position-based estimator"
+            f"{log.name}: its pages have no propensities, which every estimator but position-based needs; name "
+            "their attribute with --propensity, declare a randomised log with --randomised, or give the examination of each "
+            "rank with --position-bias for the position-based estimator"
         )
     return usable, obstacles
 

@@ -156,7 +156,7 @@ class Estimator(Registered, ABC):
         if probabilities is None:
             return (
                 "it needs a randomised log: the attribute that --propensity names, or --randomised; "
-                "a log of one list per query does not say how users take to other lists"
+                "a log of one list per query does not say how users react to other lists"
             )
         if self.needs is not None and getattr(probabilities, self.needs) is None:
             return _lacking(self.needs, probabilities.words)

@@ -157,14 +157,14 @@ class LoggedPages:
 
     def some(self, which: Any) -> LoggedPages:
         """Some of the pages, by a mask; pairs and queries keep their numbers."""
-        chosen = np.flatnonzero(which)
-        propensity = None if self.propensity is None else tuple(self.propensity[i] for i in chosen.tolist())
+        places = np.flatnonzero(which)
+        propensity = None if self.propensity is None else tuple(self.propensity[i] for i in places.tolist())
         return replace(
             self,
-            pages=self.pages.some(chosen),
-            first=self.first[chosen],
+            pages=self.pages.some(places),
+            first=self.first[places],
             propensity=propensity,
-            whole_length=self.whole_length[chosen],
+            whole_length=self.whole_length[places],
         )
 
     def cut(self, depth: int) -> LoggedPages:

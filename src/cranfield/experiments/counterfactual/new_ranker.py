@@ -1,4 +1,4 @@
-"""The ranker in question: a run, the uniform policy, or a table of probabilities.
+"""The new ranker: a run, the uniform policy, or a table of probabilities.
 
 Estimators ask two things of it: how likely it begins a page with the documents that the log shows there, and where it puts
 every document. Documents that the log never showed for the query have no pair; their pair is -1.

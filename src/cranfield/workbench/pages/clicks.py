@@ -16,8 +16,8 @@ def clicks(request: PageRequest) -> Page:
     """Clicks and examination by rank, and click-through by judged grade, from the event log of the workspace."""
     model = request.text("model") or MODEL
     there = request.site.bench.has_events
-    asked = {name: request.text(name) for name in ("judgments", "policy") if request.text(name)}
-    job = ask(request, "clicks", model=model, **asked) if there else None
+    choices = {name: request.text(name) for name in ("judgments", "policy") if request.text(name)}
+    job = ask(request, "clicks", model=model, **choices) if there else None
     options = {name: value for name, value in judgment_options(request).items() if name != "measures"}
     models = list(dict.fromkeys([*CLICK_MODELS, model]))  # a model with parameters is in no list
     values = {"events": there, "model": model}
