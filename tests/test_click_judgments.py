@@ -365,6 +365,8 @@ def test_values_without_a_lowest_relevant_grade_get_a_note_that_names_rel(tmp_pa
     scored = cranfield("eval", path, "bm25.run", "-m", "nDCG@10 AP")
     assert "no grade reaches the lowest relevant one; the highest is 0.7308 (--rel sets it)" in scored.err
     assert "--rel sets it" not in cranfield("eval", path, "bm25.run", "-m", "nDCG@10 AP", "--rel", "0.3").err
+    compared = cranfield("compare", path, "bm25.run", "dense.run", "-m", "nDCG@10 AP", "--no-bars").out
+    assert "0 with a relevant document (the highest grade is 0.7308: choose a lower rel), and it takes 6" in compared
     assert "--rel sets it" not in cranfield("eval", path, "bm25.run", "-m", "nDCG@10").err
 
 

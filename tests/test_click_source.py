@@ -206,3 +206,15 @@ def test_agreement_of_many_values_has_no_tables_by_grade(folder: Path) -> None:
     assert "different grades: no tables by grade" in answer.err
     assert "grade 0.28" not in answer.out
     assert "2 people and clicks on 28 documents" in answer.out
+
+
+def test_clicks_that_are_added_as_labels_of_people_are_not_added_silently(folder: Path) -> None:
+    answer = cranfield("judge", "add", "other.db", "clicks.csv", "--source", "human", folder=folder)
+    assert "judgments from clicks, which now count as labels of the source human" in answer.err
+
+
+def test_plain_qrels_come_with_a_note_that_they_do_not_name_clicks(tmp_path: Path) -> None:
+    line = ["online", "qrels", "online/clicks-log", "--topics-file", "topics.tsv", "-o"]
+    note = "does not say that its grades are from clicks: judge add needs --source clicks"
+    assert f"clicks.qrels {note}" in cranfield(*line, tmp_path / "clicks.qrels").err
+    assert note not in cranfield(*line, tmp_path / "clicks.csv").err

@@ -444,14 +444,14 @@ def test_intervals_cover_the_truth_in_a_twentieth_of_the_simulation(case: str) -
 
 
 def test_intervals_with_an_estimated_examination_cover_the_truth(tmp_path: Path) -> None:
-    for share in ChainWorld().coverage(12, tmp_path / "bias.csv").values():
+    for share in ChainWorld().coverage(20, tmp_path / "bias.csv").values():
         assert share >= 0.85
 
 
 @pytest.mark.slow
 def test_intervals_with_an_estimated_examination_cover_the_truth_in_the_whole_simulation(tmp_path: Path) -> None:
     for share in ChainWorld().coverage(1_000, tmp_path / "bias.csv").values():
-        assert 0.93 <= share <= 0.985
+        assert 0.93 <= share <= 0.97
     assert ChainWorld().coverage(400, tmp_path / "bias.csv", covariances=False)["the same log"] < 0.92
 
 
@@ -799,6 +799,8 @@ BIASES = {
         ["rank,examination,log_covariances", "1,1,0 x"],
         ":2: expected a number as log_covariances",
     ),
+    "a variance below 0": (["rank,examination,log_covariances", "1,1,-1 0"], ":2: expected a variance of 0 or more"),
+    "a covariance beyond reason": (["rank,examination,log_covariances", "1,1,0 1e308"], "from -1e6 to 1e6"),
     "two methods": (
         ["rank,examination,method", "1,1,em", "1,1,swaps"],
         ":3: expected one method, found 'em' and 'swaps'",

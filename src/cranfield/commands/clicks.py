@@ -160,6 +160,11 @@ def click_qrels(
     judgments.remarks.extend([*read.notes, *(fitted.check() if fitted else [])])
     if path is not None:
         write_click_qrels(judgments, path)
+        if not holds_columns(path):
+            name = os.path.basename(path)
+            judgments.remarks.append(
+                f"{name} does not say that its grades are from clicks: judge add needs --source clicks"
+            )
     return judgments if against is None else Both(_agreement(judgments, against, seed), judgments, "clicks")
 
 

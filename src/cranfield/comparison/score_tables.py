@@ -316,4 +316,6 @@ def too_few_topics(scores: Scores, systems: int, alpha: float) -> str:
     if topics >= enough:
         return ""
     kind = "" if scores.relevant is None else " with a relevant document"
-    return f"too few topics to say which run is better: {topics:,}{kind}, and it takes {enough}"
+    highest = scores.absent.highest_grade
+    low = "" if highest is None else f" (the highest grade is {highest:.4g}: choose a lower rel)"
+    return f"too few topics to say which run is better: {topics:,}{kind}{low}, and it takes {enough}"

@@ -231,8 +231,12 @@ def _settled(events: list[Event], which: Duplicates, path: str) -> list[Event]:
 
 def _events(path: str, raw: bytes, reading: LabelReading, more: Mapping[str, Any]) -> list[Event]:
     source = CLICKS if names_posteriors(raw[:4096]) else "import"
-    if source == CLICKS and "source" not in more:
-        say([f"{os.path.basename(path)}: judgments from clicks, which count only if --sources names clicks"])
+    if source == CLICKS:
+        other = more.get("source", CLICKS)
+        use = (
+            "count only if --sources names clicks" if other == CLICKS else f"now count as labels of the source {other}"
+        )
+        say([f"{os.path.basename(path)}: judgments from clicks, which {use}"])
     file = LabelFile(path, hashlib.sha256(raw).hexdigest(), {"source": source, **more})
     if _is_lines(raw):
         return _without_faults(file, _json_rows(raw, path), reading)

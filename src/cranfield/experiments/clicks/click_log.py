@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from cranfield.experiments.log import EventSource
 
 BATCH = 100_000  # pages
-AT_ONCE = 10_000_000  # rows of pages that are counted together
+AT_ONCE = 4_000_000  # rows of pages that are counted together; larger blocks take more memory and no less time
 BITS = 32  # a pair's code is the number of its query, shifted by these, plus the number of its document
 
 

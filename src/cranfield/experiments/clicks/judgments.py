@@ -243,7 +243,7 @@ def _nothing(named: int, seen: int, most: int, least: int, where: str) -> str:
         return "no document was shown: there is nothing to judge"
     if not named:
         return f"no query of the log is the query of a topic in {where}; are both spelt alike?"
-    return f"no document was shown {least} times or more for a query (at most {most}); lower min_views"
+    return f"no document was shown {least} times or more for a query (at most {most}); choose a lower --min-views"
 
 
 def _thresholds(thresholds: Sequence[float], quantiles: Sequence[float], values: Floats) -> tuple[float, ...]:

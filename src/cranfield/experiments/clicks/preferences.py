@@ -207,7 +207,8 @@ def prefer_by_clicks(
             "no click beats a document that was passed over" if not len(code) else f"no pair has {min_votes} votes"
         )
         raise DataError(
-            f"{problem}; {chosen.name} needs pages with clicks and skips" + "; lower min_votes" * bool(len(code))
+            f"{problem}; {chosen.name} needs pages with clicks and skips"
+            + "; choose a lower --min-votes" * bool(len(code))
         )
     kept = kept[np.lexsort((loser[kept], winner[kept], pairs.query[winner[kept]]))]
     documents = [[pairs.documents[d] for d in pairs.document[side[kept]].tolist()] for side in (winner, loser)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RANK, EXAMINATION, METHOD = "rank", "examination", "method"
 COVARIANCES = "log_covariances"
 LIMITS = ("low", "high")
+LARGEST = 1e6  # of an examination and of a covariance
 NORMAL = 1.959964  # of a 95 % interval
 
 
@@ -71,6 +72,8 @@ def read_examination(path: str) -> dict[int, Examination]:
             if not (math.isfinite(error) and error >= 0):
                 raise BadLineError(path, line, f"expected finite limits with low below high, found {limits}")
             covariances = _covariances(path, line, cells.get(COVARIANCES, ""), numbers)
+            if min(covariances[rank - 1 : rank], default=0.0) < 0:
+                raise BadLineError(path, line, f"expected a variance of 0 or more, found {covariances[rank - 1]:g}")
             curve[rank] = Examination(_examination(path, line, cells[EXAMINATION], numbers), error, covariances)
     if not curve:
         raise DataError(f"{path}: expected the examination of each rank, found none")
@@ -95,7 +98,9 @@ def _rows(path: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _with_columns(path: str, line: int, row: dict[str, str]) -> dict[str, str]:
     if not {RANK, EXAMINATION} <= row.keys():
-        raise BadLineError(path, line, f"expected columns rank and examination, found {shortened(', '.join(row))}")
+        raise BadLineError(
+            path, line, f"expected columns rank and examination, found {shortened(', '.join(row)) or 'none'}"
+        )
     return row
 
 
@@ -115,13 +120,13 @@ def _number(path: str, line: int, name: str, typed: str, numbers: NumberReader) 
 
 def _covariances(path: str, line: int, typed: str, numbers: NumberReader) -> tuple[float, ...]:
     values = tuple(_number(path, line, COVARIANCES, each, numbers) for each in typed.split())
-    if not all(map(math.isfinite, values)):
-        raise BadLineError(path, line, f"expected finite {COVARIANCES}, found {shortened(typed)!r}")
+    if not all(abs(each) <= LARGEST for each in values):
+        raise BadLineError(path, line, f"expected {COVARIANCES} from -1e6 to 1e6, found {shortened(typed)!r}")
     return values
 
 
 def _examination(path: str, line: int, typed: str, numbers: NumberReader) -> float:
     value = _number(path, line, EXAMINATION, typed, numbers)
-    if not (math.isfinite(value) and 0 < value <= 1e6):
+    if not (math.isfinite(value) and 0 < value <= LARGEST):
         raise BadLineError(path, line, f"expected an examination above 0, found {shortened(typed)!r}")
     return value
