@@ -24,6 +24,7 @@ from benchmarks.timing import KILOBYTE, Spread
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ROOT = Path(__file__).resolve().parents[1]
 SEARCHES = (100_000, 300_000, 1_000_000)
 QUERIES, DOCUMENTS, SHOWN, ITERATIONS = 2_000, 20, 10, 50
 BARS = {"CM": 4.0, "SDBN": 4.0, "DCM": 4.0, "PBM": 3.0, "UBM": 10.0, "DBN": 120.0}  # seconds, of a million searches
@@ -55,7 +56,7 @@ def click_models(repeats: int) -> list[Row]:
 def run(*arguments: str) -> str:
     """What this module prints as a program."""
     command = [sys.executable, "-m", "benchmarks.clicks", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
 
 
 def fit(log: str, name: str) -> float:

@@ -20,7 +20,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the benchmarks a
 
 import benchmarks
 from benchmarks import __main__ as against_peers
-from benchmarks import events, judging, large_workspace, looks, online, peers, sets, significance, suite, timing, web
+from benchmarks import (
+    clicks,
+    events,
+    judging,
+    large_workspace,
+    looks,
+    online,
+    peers,
+    sets,
+    significance,
+    suite,
+    timing,
+    web,
+)
 from hypothesis import settings
 
 from hypotheses import QUICK
@@ -46,6 +59,7 @@ QUICKER = {  # sections that the test file of their program runs, smaller still,
     *(("benchmarks.online", section) for section in ("analysis", "interleaving", "service")),
     *(("benchmarks.judging", section) for section in ("coefficients", "consensus")),
 }
+PROCESSES = {("benchmarks.online", "click models")}  # a process for each click model
 SERVED = {("benchmarks.web", section) for section in ("assessors", "large", "learning")}
 """Sections that put load on a served workspace for seconds; `browser` serves one in the same way."""
 
@@ -63,7 +77,7 @@ CASES = [
         module,
         section,
         id=f"{module.__name__.removeprefix('benchmarks.')}-{section}",
-        marks=[pytest.mark.slow] if (module.__name__, section) in QUICKER | SERVED else [],
+        marks=[pytest.mark.slow] if (module.__name__, section) in QUICKER | SERVED | PROCESSES else [],
     )
     for module in programs()
     for section in module.SECTIONS
@@ -122,6 +136,7 @@ def small(prepared: Callable[..., None], made_once: MadeOnce, monkeypatch: pytes
     monkeypatch.setattr(online, "PAIRS", 2)
     monkeypatch.setattr(online, "DRAWS", 5)
     monkeypatch.setattr(online, "EVENTS", (3_000,))
+    monkeypatch.setattr(clicks, "SEARCHES", (2_000,))
     monkeypatch.setattr(events, "LOADS", {"batches of 5": (20.0, 5)})
     monkeypatch.setattr(events, "SECONDS", events.SECONDS)
     monkeypatch.chdir(tmp_path)

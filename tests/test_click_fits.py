@@ -51,7 +51,7 @@ def test_units_are_held_out_whole_and_stay_on_their_side(example):
 
 def test_a_log_of_one_unit_cannot_be_split():
     pages = ResultPages.of([("q", ["a"], [1]), ("q", ["a"], [0])])
-    with pytest.raises(DataError, match="--holdout 0 holds none out"):
+    with pytest.raises(DataError, match="--holdout 0 skips the test"):
         hold_out(ClickLog(pages, []), 0.5)
     with pytest.raises(ConventionError, match="holdout must be between 0 and 1, got 1"):
         hold_out(ClickLog(pages, []), 1.0)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,11 +29,11 @@ from cranfield.workbench import jobs as room
 from cranfield.workbench.jobs import Failed, Jobs, Ready, Running, lives, owner
 from cranfield.workbench.question import QUESTIONS
 from databases import location_of
+from shell import EXAMPLES
 from workbench import SharedWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 ALLOTMENT = os.path.join(BUNDLED, "allotment")
 QUICK = {"runs": ["bm25", "phrase"], "measures": "P@5"}
@@ -80,6 +81,7 @@ def jobs(bench: Bench) -> Iterator[Jobs]:
 def shared_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
     """A workspace with labels of two people, and a frozen version, that tests only read."""
     bench = open_bench(workspace(tmp_path_factory.mktemp("jobs") / "work"))
+    shutil.copytree(EXAMPLES / "online" / "clicks-log", Path(bench.folder) / "events")
     qrels = cranfield.read_collection(bench.collection).qrels.to_dict()
     labels = [
         Event(topic=topic, document=document, grade=grade, assessor=who, seconds=20.0)
@@ -133,6 +135,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "reuse": {"new": "phrase", "depth": "10", "measures": "P@5"},
     "diff": {"a": "spring", "measures": "P@5"},
     "check": {},
+    "clicks": {},
     "report": {"ending": "md", "measures": "P@5"},
     "search-index": {},
     "pool-plan": {"depth": "5", "overlap": "2"},
@@ -219,7 +222,7 @@ def test_a_plan_counts_labels_and_takes_the_pace_of_before(shared_jobs):
 @pytest.mark.parametrize(
     ("verb", "asked", "said"),
     [
-        ("nothing", {}, "no workbench question .nothing.; there are check"),
+        ("nothing", {}, "no workbench question .nothing.; there are clicks, check"),
         ("leaderboard", {"measures": "nDCG@x"}, "nDCG"),
         ("leaderboard", {"runs": "../qrels.txt"}, "there is no run"),
         ("leaderboard", {"k": "many"}, "k must be"),

@@ -50,8 +50,8 @@ def of_model(document: str = "d", grade: float | None = 1, **more: Any) -> Event
     return label(document, grade, MODEL, source="model", **more)
 
 
-def test_people_are_all_sources_but_models_and_the_collection() -> None:
-    assert {*PEOPLE} == {*SOURCES} - {"model", "collection"}
+def test_people_are_all_sources_but_models_the_collection_and_clicks() -> None:
+    assert {*PEOPLE} == {*SOURCES} - {"model", "collection", "clicks"}
 
 
 # rounds
@@ -255,7 +255,7 @@ def test_a_table_that_says_whose_a_label_is_keeps_it_though_columns_were_moved_o
     [
         (
             "document,grade,source\nd,1,mturk\n",
-            "expected a source of human, model, import, collection, found 'mturk'; rename the column",
+            "expected a source of human, model, import, collection, clicks, found 'mturk'; rename the column",
         ),
         ("document,grade,kind\nd,1,shoe\n", "expected a kind of judgment, .*, found 'shoe'; rename the column"),
         ("topic,document,grade,time,id,kind\nq,d,1,2026-01-01,7,odd\n", "found 'odd'; rename"),

@@ -164,7 +164,7 @@ def test_a_clock_an_hour_ahead_passes_and_one_a_day_ahead_does_not():
 
 
 def test_formats_are_these_and_say_what_they_are():
-    assert list(EVENT_FORMATS) == ["jsonl", "parquet", "sessions", "ubi"]
+    assert list(EVENT_FORMATS) == ["open-bandit", "jsonl", "parquet", "sessions", "ubi"]
     assert writable() == ["jsonl", "parquet", "ubi"]
     assert all(each.__doc__ for each in EVENT_FORMATS.values())
 

@@ -55,7 +55,7 @@ def test_nothing_changes_where_nothing_is_known() -> None:
         assert "query" not in shell(*with_file, "--per-topic").out
         refused = shell(*with_file, *BESIDE)  # means name no topic
         assert (refused.code, refused.out) == (2, "")
-        assert "--topics-file goes with --by, --weigh-by, --per-topic" in refused.err
+        assert "--topics-file goes with --by, --weigh-by, --design-weights, --per-topic" in refused.err
     plain = ("eval", "qrels.txt", "bm25.run", "--per-topic", "--format", "trec")
     assert shell(*plain, *BESIDE).out == shell(*plain).out
 

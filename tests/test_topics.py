@@ -268,7 +268,7 @@ def test_more_topics_than_queries_are_refused():
             2,
             r"found 1 \(3 more were left out\); draw 1 topic, or add some of the 2 that fewer than 5 units searched for",
         ),
-        (3, r"2 that fewer than 5 units searched for: --min-units K$"),
+        (3, r"2 that fewer than 5 units searched for: --min-units N$"),
         (4, r"draw 1 topic$"),  # the mail address stays out
     ],
 )

@@ -77,6 +77,22 @@ WRITES = {  # a command that writes, and the files that it then names
     f"online analyze {EXAMPLES}/online/shop-log {EXAMPLES}/online/shop.toml --format html -o verdict.html": [
         "verdict.html"
     ],
+    f"topics sample {EXAMPLES}/traffic/march.csv -n 5 -o topics.tsv": ["topics.tsv"],
+    f"topics coverage {EXAMPLES}/traffic/topics.tsv {EXAMPLES}/traffic/june.csv -o cover.json --format json": [
+        "cover.json"
+    ],
+    "topics designs -o designs.json --format json": ["designs.json"],
+    f"online clicks {EXAMPLES}/online/clicks-log -o clicks.json --format json": ["clicks.json"],
+    "online click-models -o models.json --format json": ["models.json"],
+    f"online click-summary {EXAMPLES}/online/clicks-log -o summary.csv --format csv": ["summary.csv"],
+    f"online qrels {EXAMPLES}/online/clicks-log -o click-qrels.csv": ["click-qrels.csv"],
+    f"online preferences {EXAMPLES}/online/clicks-log --topics-file {EXAMPLES}/topics.tsv -o clicks.prefs": [
+        "clicks.prefs"
+    ],
+    f"online position-bias {EXAMPLES}/online/clicks-log -o bias.csv": ["bias.csv"],
+    "online bias-methods -o methods-of-bias.json --format json": ["methods-of-bias.json"],
+    f"online counterfactual {EXAMPLES}/online/bandit.csv uniform -o uniform.json --format json": ["uniform.json"],
+    "online estimators -o estimators.json --format json": ["estimators.json"],
     "online metrics -o metrics.json --format json": ["metrics.json"],
     f"online assign {EXAMPLES}/online/plans alice -o who.txt": ["who.txt"],
     f"online ingest events {EXAMPLES}/online/events.jsonl -o added.json --format json": ["added.json"],

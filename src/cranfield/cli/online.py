@@ -398,8 +398,8 @@ def _click_models() -> None:
 )
 @option(
     "--of VALUE value",
-    "Value of a document. It is one of {click_values}. They are the probability of a click on an examined document, the "
-    "probability that a click satisfies, the product of both, and clicks over expected clicks.",
+    "Value of a document. It is one of {click_values}. They are the probability of a click on an examined document, that of "
+    "satisfaction after a click, their product, and clicks over expected clicks.",
     default="attractiveness",
 )
 @option(

@@ -39,6 +39,7 @@ class _Rates(ClickModel):
 class CTR(_Rates):
     """Click-through rate of the log: every document at every rank is clicked with the same probability.
 
+    >>> from cranfield.experiments.clicks.result_pages import ResultPages
     >>> fitted = CTR().fit(ResultPages.of([("q", ["a", "b"], [1, 0]), ("q", ["a", "b"], [1, 1])]))
     >>> fitted.rates.round(4).tolist()
     [0.6667]
@@ -59,6 +60,7 @@ class CTR(_Rates):
 class RankCTR(_Rates):
     """Click-through rate of each rank: users click on ranks, whatever documents are there.
 
+    >>> from cranfield.experiments.clicks.result_pages import ResultPages
     >>> fitted = RankCTR().fit(ResultPages.of([("q", ["a", "b"], [1, 0]), ("q", ["b", "a"], [1, 1])]))
     >>> fitted.rates.tolist()
     [0.75, 0.5]
@@ -79,6 +81,7 @@ class RankCTR(_Rates):
 class DocumentCTR(_Rates):
     """Click-through rate of each document for each query: users examine every rank.
 
+    >>> from cranfield.experiments.clicks.result_pages import ResultPages
     >>> fitted = DocumentCTR().fit(ResultPages.of([("q", ["a", "b"], [1, 0]), ("q", ["b", "a"], [1, 1])]))
     >>> fitted.attractiveness.tolist()
     [0.75, 0.5]

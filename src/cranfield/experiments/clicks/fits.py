@@ -24,6 +24,7 @@ from cranfield.base.results import Answer, Cell, Table, plain
 from cranfield.base.text_layout import counted, name_list
 from cranfield.experiments.clicks.result_pages import ClickCounts, ResultPages
 from cranfield.stats.arms import MetricColumn, against_0, level
+from cranfield.stats.interval_limits import above, sound
 from cranfield.stats.moments import Moments
 
 if TYPE_CHECKING:
@@ -251,7 +252,7 @@ class ClickModelComparison(Answer):
     @property
     def rivals(self) -> list[str]:
         """The models that the held-out searches do not tell apart from the best one."""
-        return [each.model for each in self.scores[1:] if each.lead is not None and each.lead.low <= 0]
+        return [each.model for each in self.scores[1:] if each.lead is not None and each.lead.includes_0]
 
     def page_title(self) -> str:
         return "Click models"
@@ -421,6 +422,11 @@ class Lead(NamedTuple):
     value: float
     low: float
     high: float
+
+    @property
+    def includes_0(self) -> bool:
+        """Whether there is an interval, and it does not lie above 0."""
+        return sound(self.low, self.high) and not above(self.low, self.high)
 
 
 def leads(logs: Sequence[Floats], best: int, pages: ResultPages, confidence: float = LEVEL) -> list[Lead]:

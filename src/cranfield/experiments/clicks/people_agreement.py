@@ -25,6 +25,7 @@ from cranfield.formats.query_text import normalised
 from cranfield.stats.agreement import agreement_of_pairs, coefficient
 from cranfield.stats.bootstrap import resample_counts
 from cranfield.stats.correlation import tau_b
+from cranfield.stats.interval_limits import above, below
 from cranfield.stats.jackknife import ratio, sums_by_cluster, without_each
 from cranfield.stats.ratings import Scale
 
@@ -91,13 +92,13 @@ class ClickAgreement(Answer):
             if len(self.runs) < LEAST_RUNS or tau.over < 2:
                 return f"{orders}; the data say too little for an interval"
             return f"{orders}, and so in every resample of the {tau.over:,} topics: there is no interval"
-        if tau.low > HIGH:
+        if above(tau.low, tau.high, HIGH):
             return f"these clicks would have ranked the runs much as people do{by}: {interval}"
-        if tau.low > 0:
+        if above(tau.low, tau.high):
             return (
                 f"these clicks would have ranked the runs closer to people's order than to its reverse{by}: {interval}"
             )
-        if tau.high < 0:
+        if below(tau.low, tau.high):
             return f"these clicks would have ranked the runs against people's order{by}: {interval}"
         return f"it is not settled whether these clicks rank the runs as people do{by}: {interval}"
 
