@@ -44,7 +44,7 @@ UNITS = (
     "sess_id",
 )  # of a table with a row for each search
 MOST_SEARCHES = 10**15  # of one query: sums stay below 2^63
-# A page without a query is counted, so that shares are of all searches; events whose page is not in the log are none.
+# A page without a query is counted, so that shares are of all searches; an event without its page is not a search.
 SEARCHES = """
     CREATE OR REPLACE TEMP TABLE cranfield_searches AS
     SELECT unit, coalesce(arg_min(query, (time, event_id)), '') AS query

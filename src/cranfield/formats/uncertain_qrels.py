@@ -102,7 +102,7 @@ def names_posteriors(start: bytes) -> bool:
 
 
 def read_uncertain(path: str) -> UncertainGrades:
-    """The posteriors in a file; DataError names the line of a value that is none."""
+    """The posteriors in a file; DataError names the line of an invalid value."""
     subjects: list[tuple[str, str]] = []
     numbers: list[tuple[float, ...]] = []
     families: set[str] = set()

@@ -106,8 +106,10 @@ class TopicCoverage(Answer):
             return f"The queries of {topics} make up {own} of the searches in {where}."
         rest = 1 - self.represented.share
         others = f" The other {share_text(rest)} are for queries that could not be drawn." if rest > 1e-9 else ""
-        represented = f"{topics} represent {self.represented.text()} of the searches in {where}"
-        return f"{represented}; their own queries make up {own}.{others}"
+        one = len(self.topics) == 1
+        verb, whose = ("represents", "its own query makes") if one else ("represent", "their own queries make")
+        represented = f"{topics} {verb} {self.represented.text()} of the searches in {where}"
+        return f"{represented}; {whose} up {own}.{others}"
 
     def drift(self) -> str:
         """Whether the shares of queries have moved; empty without a test."""

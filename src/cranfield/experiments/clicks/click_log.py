@@ -515,7 +515,7 @@ EXPOSED = (
 
 
 def _experiment(queries: _Queries, experiment: str | None, reading: _Reading) -> str | None:
-    """The experiment whose variants the pages get; None if there is none, or several and none is named."""
+    """The experiment whose variants the pages get: the named one, or the only one; otherwise None."""
     names = queries.experiments()
     if experiment is not None and experiment not in names:
         there = f"there are {', '.join(map(shortened, names))}" if names else "there is none"
